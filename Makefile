@@ -1,0 +1,49 @@
+# Everything goes through .venv, which the first target that needs it creates. Needs Python 3.11 or newer, and make.
+PYTHON ?= python3
+PORT ?= 8000
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BOOK := book/_build/html
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve test test-slow check format readme wheel clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which with: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -e '.[dev]' -c constraints.txt
+	touch $@
+
+book: $(READY)  ## run every chapter that changed and render the book to book/_build/html
+	$(BIN)/jupyter-book build nbs --all -W -n --keep-going --toc $(CURDIR)/book/_toc.yml --config book/_config.yml --path-output book
+	@echo "The book: file://$(CURDIR)/$(BOOK)/index.html"
+
+serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
+	$(BIN)/python -m http.server --directory $(BOOK) --bind 127.0.0.1 $(PORT)
+
+test: $(READY)  ## run the chapters' own tests and the test suite
+	$(BIN)/nbdev_test --n_workers 2 --pause 0
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)  ## run the tests and the cells marked slow
+	$(BIN)/nbdev_test --n_workers 1 --flags slow
+	$(BIN)/python -m pytest -m slow
+
+check: $(READY)  ## ruff (notebooks too), codespell and mypy
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+	$(BIN)/mypy
+
+readme: $(READY)  ## fill the README's table of results from results/
+	$(BIN)/python tools/readme.py
+
+wheel: $(READY)  ## build the wheel to dist/
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean:  ## remove what was built (not .venv)
+	rm -rf book/_build build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,0 +1,33 @@
+"""What every test shares: shapes are checked at run time, and real corpora are used where they are."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+# Every function of the package checks the shapes and types of its signature while the tests run.
+# The hook must stand before the first import of the package.
+hook = install_import_hook("annotated_transformer", "beartype.beartype")
+
+torch.set_num_threads(min(2, os.cpu_count() or 1))
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real corpora; a test that needs it is skipped where there is none."""
+    folder = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+    if not folder:
+        pytest.skip("needs the real corpora: set ANNOTATED_TRANSFORMER_DATA to their folder")
+    if not Path(folder).is_dir():
+        pytest.skip(f"ANNOTATED_TRANSFORMER_DATA is {folder!r}, which is not a folder")
+    return Path(folder)
