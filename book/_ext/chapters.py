@@ -1,0 +1,334 @@
+"""Turn nbdev notebooks into book chapters while Sphinx reads them; the files themselves stay as they are.
+
+Three things happen to a notebook at `source-read`:
+
+1. nbdev's directives (`#| export`, `#| hide`, …) become the tags and cell metadata that myst-nb knows, and disappear.
+2. Above each exported cell stands a line that links to the place where the cell went.
+3. A hidden first cell sets up figures and charts. It also names a hash of all that the chapter depends on: the cached
+   outputs of a chapter are keyed by its code cells, so a chapter runs again exactly when its own code changes, or a
+   module that it imports, directly or through others, or a recorded run that it reads.
+"""
+
+import ast
+import hashlib
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = "annotated_transformer"
+DIRECTIVE = re.compile(r"^#\|\s*([\w-]+)\s*:?\s*(.*?)\s*$")
+KNOWN = {
+    "default_exp", "export", "exports", "exporti", "hide", "echo", "code-fold", "eval", "slow", "label", "fig-cap",
+    "fig-alt",
+}
+SLOW_NOTE = "*The next cell takes minutes: `make test-slow` runs it, the building of this book does not.*"
+
+QUIET = """
+import warnings
+warnings.filterwarnings("ignore", message="IProgress not found")
+"""
+# A figure appears once, whether it is the value of its cell or only left open by it.
+FIGURES = """
+from IPython.core.pylabtools import print_figure
+from matplotlib import pyplot, rcParams
+from matplotlib.figure import Figure
+from matplotlib_inline.backend_inline import set_matplotlib_formats
+def _figure_for_the_book(figure):
+    pyplot.close(figure)
+    return print_figure(figure, "svg")
+get_ipython().run_line_magic("matplotlib", "inline")
+set_matplotlib_formats("svg")
+get_ipython().display_formatter.formatters["image/svg+xml"].for_type(Figure, _figure_for_the_book)
+rcParams["svg.hashsalt"] = "book"
+"""
+CHARTS = """
+import html, json
+import altair
+def _chart_for_the_book(spec, **_):
+    text = json.dumps(spec, sort_keys=True).replace("<", "\\\\u003c")
+    label = html.escape(str(spec.get("description") or spec.get("title") or ""), quote=True)
+    data = f'<script type="application/json">{text}</script>'
+    return {"text/html": f'<div class="vega-chart" role="img" aria-label="{label}">{data}</div>'}
+altair.renderers.register("book", _chart_for_the_book)
+altair.renderers.enable("book")
+"""
+
+
+# -- directives ------------------------------------------------------------------------------------------------------
+
+
+def split_directives(source: str) -> tuple[dict[str, str], str]:
+    """The nbdev directives of a cell by name, and the cell without them."""
+    directives, lines = {}, []
+    for line in source.splitlines():
+        match = DIRECTIVE.match(line)
+        if match:
+            directives[match[1]] = match[2]
+        else:
+            lines.append(line)
+    return directives, "\n".join(lines).strip("\n")
+
+
+def metadata(directives: dict[str, str]) -> dict:
+    """The tags and settings by which myst-nb does what the directives ask for."""
+    off = {name for name in ("echo", "eval") if directives.get(name, "true").lower() == "false"}
+    wanted = {
+        "remove-cell": "hide" in directives,
+        "remove-input": "echo" in off,
+        "hide-input": directives.get("code-fold", "false").lower() == "true",
+        "skip-execution": "eval" in off or "slow" in directives,
+    }
+    result: dict = {"tags": [tag for tag, yes in wanted.items() if yes]}
+    figure = {"name": directives.get("label"), "caption": directives.get("fig-cap")}
+    settings = {
+        "figure": {key: value for key, value in figure.items() if value},
+        "image": {"alt": directives["fig-alt"]} if "fig-alt" in directives else {},
+    }
+    settings = {key: value for key, value in settings.items() if value}
+    return {**result, **({"mystnb": settings} if settings else {})}
+
+
+def public_names(source: str) -> list[str]:
+    """Public names that a cell defines at its top level."""
+    names: list[str] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.append(node.target.id)
+    return [name for name in names if not name.startswith("_")]
+
+
+def badge(module: str, source: str) -> str:
+    """The line above an exported cell, linked to the entry in the API pages."""
+    names = public_names(source)
+    links = [f"{{py:obj}}`{module}.{name}`" for name in names] or [f"{{py:mod}}`{module}`"]
+    return f"::::{{container}} exported\nexported to {', '.join(links)}\n::::"
+
+
+# -- dependencies ----------------------------------------------------------------------------------------------------
+
+
+def imported_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
+    """Full names of whatever a piece of Python imports; relative imports count from `module`."""
+    base = module.split(".") if is_package else module.split(".")[:-1]
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            stem = base[: len(base) - node.level + 1] if node.level else []
+            start = ".".join([*stem, *([node.module] if node.module else [])])
+            names |= {start} | {f"{start}.{alias.name}" for alias in node.names}
+    return names
+
+
+def module_file(name: str) -> Path | None:
+    """The file of a module of the package, if there is such a module."""
+    stem = ROOT.joinpath(*name.split("."))
+    return next((path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file()), None)
+
+
+def own_modules(names: set[str]) -> set[str]:
+    """The package's modules among some dotted names, with the packages that they lie in."""
+    ours = {name for name in names if name.split(".")[0] == PACKAGE}
+    parents = {".".join(parts[:i]) for parts in (name.split(".") for name in ours) for i in range(1, len(parts) + 1)}
+    return {name for name in parents if module_file(name)}
+
+
+@cache
+def direct_dependencies(name: str) -> frozenset[str]:
+    """The package's modules that one module imports."""
+    path = module_file(name)
+    names = imported_names(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+    return frozenset(own_modules(names) - {name})
+
+
+def all_dependencies(names: set[str]) -> set[str]:
+    """Some modules, and every module of the package that they reach."""
+    found, todo = set(), set(names)
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo |= direct_dependencies(name) - found
+    return found
+
+
+def plain_python(source: str) -> str:
+    """A cell without IPython's `%` and `!` lines, which Python can't parse."""
+    return "\n".join("" if re.match(r"\s*[%!]", line) else line for line in source.splitlines())
+
+
+def chapter_modules(code: list[str]) -> set[str]:
+    """Every module of the package on which a chapter's cells depend."""
+    names: set[str] = set()
+    for source in code:
+        names |= imported_names(plain_python(source))
+        names |= set(re.findall(rf"\b{PACKAGE}(?:\.\w+)+", source))
+        if "annotated-transformer" in source:
+            names.add(f"{PACKAGE}.cli")
+    return all_dependencies(own_modules(names))
+
+
+def data_files(code: list[str]) -> list[Path]:
+    """Recorded runs and shipped models that a chapter names by file or by folder."""
+    text = "\n".join(code)
+    files = [path for top in ("results", f"{PACKAGE}/pretrained") for path in (ROOT / top).rglob("*") if path.is_file()]
+    return sorted(path for path in files if path.name in text or f"{path.parent.name}" in re.findall(r"[\w.-]+", text))
+
+
+def fingerprint(code: list[str]) -> str:
+    """A hash of all that a chapter's outputs depend on besides its own code."""
+    digest = hashlib.sha256()
+    for name in sorted(chapter_modules(code)):
+        text = module_file(name).read_text(encoding="utf-8")
+        # nbdev notes the id of each cell in a comment; a new paragraph of prose must not count as a change.
+        digest.update(re.sub(r"^# %%.*\n", "", text, flags=re.M).encode())
+    for path in data_files(code):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# -- the chapter -----------------------------------------------------------------------------------------------------
+
+
+def set_up_cell(code: list[str]) -> str:
+    """The hidden first cell: what the chapter depends on, and how its figures are shown."""
+    modules = chapter_modules(code)
+    text = "\n".join([*code, *(module_file(name).read_text(encoding="utf-8") for name in modules)])
+    figures = FIGURES if re.search(r"^\s*(import|from) matplotlib", text, re.M) else ""
+    charts = CHARTS if re.search(r"^\s*(import|from) altair", text, re.M) else ""
+    return f"# depends on {fingerprint(code)}{QUIET}{figures}{charts}"
+
+
+def chapter(notebook: dict, where: str) -> dict:
+    """The notebook as the book shows and runs it."""
+    cells, code, module = [], [], ""
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            cells.append({**cell, "source": source})
+            continue
+        directives, body = split_directives(source)
+        for name in sorted(set(directives) - KNOWN):
+            logger.warning("unknown directive '#| %s' in %s", name, source.splitlines()[0], location=where)
+        if "default_exp" in directives:
+            module = f"{PACKAGE}.{directives['default_exp']}"
+        if not body or "nbdev_export()" in body:
+            continue
+        exported = {"export", "exports", "exporti"} & set(directives)
+        if exported and "hide" not in directives:
+            cells.append(markdown(badge(module, body)))
+        if "slow" in directives and "hide" not in directives:
+            cells.append(markdown(SLOW_NOTE))
+        cells.append({**cell, "source": body, "metadata": metadata(directives), "outputs": [], "execution_count": None})
+        code.append(body)
+    if code:
+        hidden = {**markdown(""), "cell_type": "code", "outputs": [], "execution_count": None}
+        cells.insert(0, {**hidden, "source": set_up_cell(code), "metadata": {"tags": ["remove-cell"]}})
+    for i, cell in enumerate(cells):
+        cell["id"] = f"cell-{i}"
+    return {**notebook, "cells": cells}
+
+
+def markdown(source: str) -> dict:
+    """A Markdown cell."""
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
+
+
+def read_chapter(app, docname: str, source: list[str]) -> None:
+    """Sphinx event: rewrite a notebook's text before it is parsed."""
+    if str(app.env.doc2path(docname)).endswith(".ipynb"):
+        direct_dependencies.cache_clear()
+        source[0] = json.dumps(chapter(json.loads(source[0]), docname))
+
+
+# -- API pages -------------------------------------------------------------------------------------------------------
+
+MODULES = re.compile(r"^% modules (\S+)$", re.M)
+ENTRY = """## {short}
+
+{link}```{{eval-rst}}
+.. automodule:: {name}
+   :members:
+   :member-order: bysource
+{data}
+```
+"""
+
+
+def constants(source: str) -> dict[str, str]:
+    """Public names that a module binds by assignment without a docstring (autodoc passes over them), and the values."""
+    body = [*ast.parse(source).body, None]
+    found = {}
+    for node, following in zip(body, body[1:], strict=False):
+        documented = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and not documented:
+            found |= {name: ast.unparse(node.value) for name in public_names(ast.unparse(node))}
+    return found
+
+
+def api_entry(name: str) -> str:
+    """One module's part of an API page, with the chapter that it comes from."""
+    short = name.removeprefix(f"{PACKAGE}.")
+    path = short.replace(".", "/")
+    link = f"Written and explained in {{doc}}`/{path}`.\n\n" if (ROOT / "nbs" / f"{path}.ipynb").is_file() else ""
+    data = ""
+    for constant, value in constants(module_file(name).read_text(encoding="utf-8")).items():
+        data += f"\n.. py:data:: {constant}\n" + (f"   :value: {value}\n" if len(value) < 80 else "")
+    return ENTRY.format(short=short, name=name, link=link, data=data)
+
+
+def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    """Sphinx event: docstrings are plain text with `code`, so the signs that reStructuredText takes for its own are kept."""
+    text = "\n".join(lines)
+    text = re.sub(r"(?<![`:\w])`([^`\n]+)`(?!`)", r"``\1``", text)
+    pieces = re.split(r"(``.*?``)", text)
+    pieces[::2] = [re.sub(r"([|*])", r"\\\1", piece) for piece in pieces[::2]]
+    lines[:] = "".join(pieces).split("\n")
+
+
+def modules_in(name: str, order: list[str]) -> list[str]:
+    """A module by itself, or the modules of a subpackage in the order of the chapters."""
+    path = module_file(name)
+    if path is None:
+        return []
+    if path.name != "__init__.py":
+        return [name]
+    found = [f"{name}.{file.stem}" for file in path.parent.glob("*.py") if not file.stem.startswith("_")]
+    places = {f"{PACKAGE}.{doc.replace('/', '.')}": i for i, doc in enumerate(order)}
+    return sorted(found, key=lambda module: (places.get(module, len(places)), module))
+
+
+def read_api_page(app, docname: str, source: list[str]) -> None:
+    """Sphinx event: `% modules NAME` in an API page stands for the entries of those modules."""
+    order = list(app.env.external_site_map) if hasattr(app.env, "external_site_map") else []
+    if docname.startswith("api/"):
+        source[0] = MODULES.sub(lambda match: "\n".join(map(api_entry, modules_in(match[1], order))), source[0])
+
+
+# -- figures ---------------------------------------------------------------------------------------------------------
+
+
+def check_alt_text(app, doctree: nodes.document) -> None:
+    """Sphinx event: a picture that says nothing to a reader who can't see it is an error."""
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            logger.warning("a figure without alternative text: say '#| fig-alt: …'", location=image)
+
+
+def setup(app):
+    app.connect("source-read", read_chapter)
+    app.connect("source-read", read_api_page)
+    app.connect("doctree-read", check_alt_text)
+    app.connect("autodoc-process-docstring", plain_docstring, priority=400)  # before napoleon
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
