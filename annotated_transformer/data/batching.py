@@ -190,8 +190,8 @@ def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, rng: np.rando
     """Indices sorted by source length, then by target length up and down in turn; ties in random order."""
     shuffled = rng.permutation(len(src_lengths))
     src, tgt = src_lengths[shuffled], tgt_lengths[shuffled]
-    upward = np.where(src % 2 == 0, tgt, -tgt)
-    return shuffled[np.lexsort((upward, src))]
+    longest = np.maximum(src, tgt)
+    return shuffled[np.lexsort((np.where(longest % 2 == 0, src - tgt, tgt - src), longest))]
 
 # %% ../../nbs/data/batching.ipynb #cell13
 def cut_points(src_lengths: np.ndarray, tgt_lengths: np.ndarray, max_tokens: int, names: np.ndarray) -> np.ndarray:
@@ -238,20 +238,15 @@ class Batch:
         """The same batch on a device."""
         return Batch(self.src.to(device), self.tgt_in.to(device), self.tgt_out.to(device), self.pad_id)
 
-    def rows(self, index: slice) -> "Batch":
-        """Some of the rows, padded as before."""
-        return Batch(self.src[index], self.tgt_in[index], self.tgt_out[index], self.pad_id)
+    def shard(self, rank: int, world: int) -> "Batch":
+        """Every `world`-th row from `rank` on; where no row is left, one whose target is all padding."""
+        if rank < len(self):
+            return Batch(self.src[rank::world], self.tgt_in[rank::world], self.tgt_out[rank::world], self.pad_id)
+        return Batch(self.src[:1], self.tgt_in[:1], torch.full_like(self.tgt_out[:1], self.pad_id), self.pad_id)
 
     def split(self, n: int) -> list["Batch"]:
-        """At most `n` micro-batches of nearly equal rows, for gradient accumulation."""
-        size = -(-len(self) // n)
-        return [self.rows(slice(start, start + size)) for start in range(0, len(self), size)]
-
-    def shard(self, rank: int, world: int) -> "Batch":
-        """Every `world`-th row, for one of `world` processes; without a row left, one whose target is all padding."""
-        if rank < len(self):
-            return self.rows(slice(rank, None, world))
-        return Batch(self.src[:1], self.tgt_in[:1], torch.full_like(self.tgt_out[:1], self.pad_id), self.pad_id)
+        """Exactly `n` micro-batches for gradient accumulation, which together are this batch."""
+        return [self.shard(i, n) for i in range(n)]
 
 # %% ../../nbs/data/batching.ipynb #cell17
 def padded_rows(tokens: np.ndarray, offsets: np.ndarray, indices: np.ndarray, pad_id: int) -> np.ndarray:
