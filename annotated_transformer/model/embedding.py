@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-# %% ../../nbs/model/embedding.ipynb #cell3
+# %% ../../nbs/model/embedding.ipynb #cell7
 class Embedding(nn.Module):
     """A vector of size d_model for each token, scaled by √d_model on the way in, §3.4."""
 
