@@ -1,13 +1,35 @@
-"""The command line: train, translate, evaluate and look inside."""
+"""The command line: train, translate, evaluate, score and look inside. Heavy imports wait inside the commands."""
 
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-app = typer.Typer(no_args_is_help=True, add_completion=True)
-console = Console()
+if TYPE_CHECKING:
+    from annotated_transformer.training.recipes import Recipe
+    from annotated_transformer.translation.translator import Translator
+
+SHIPPED = Path(__file__).parent / "pretrained" / "phrasebook-en-de"
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+console = Console(highlight=False)
+
+Model = Annotated[
+    Path, typer.Option("--model", "-m", help="A model folder; the shipped English-German phrasebook if none is named.")
+]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, …")]
+Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
+Alpha = Annotated[float, typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α.")]
+Root = Annotated[
+    Path | None, typer.Option(help="Where corpora are kept; else $ANNOTATED_TRANSFORMER_DATA, else a cache.")
+]
 
 
 @app.callback()
@@ -17,29 +39,406 @@ def root() -> None:
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(help="A recipe.")],
-    out: Annotated[Path, typer.Option(help="The run's folder.")],
-    root: Annotated[Path | None, typer.Option(help="Where corpora are kept.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Updates, instead of the recipe's.")] = None,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A recipe, or the common prefix of your own files: data/train for data/train.en and data/train.de."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME if none is named.")] = None,
+    src: Annotated[str | None, typer.Option(help="Source language, as in the file's name.")] = None,
+    tgt: Annotated[str | None, typer.Option(help="Target language, as in the file's name.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Prefix of your own validation files.")] = None,
+    recipe: Annotated[
+        str, typer.Option(help="The recipe whose settings your own files are trained with.")
+    ] = "multi30k-en-de-tiny",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="NAME=VALUE for any setting of the recipe, its architecture or its training; may be repeated."
+        ),
+    ] = None,
+    root: Root = None,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU even where there is a GPU.")] = False,
 ) -> None:
-    """Train a recipe; started again, it goes on from the last checkpoint."""
-    from dataclasses import replace
+    """Train a model. Started again, the same command goes on from the last checkpoint.
 
-    from annotated_transformer.data.corpus import load_corpus
-    from annotated_transformer.training.progress import line
-    from annotated_transformer.training.recipes import prepare, recipe
+    **Examples**
+
+    `annotated-transformer train phrasebook`
+
+    `annotated-transformer train multi30k-en-de-tiny --set steps=2000 --out runs/short`
+
+    `annotated-transformer train data/train --src en --tgt de --valid data/valid`
+
+    `torchrun --nproc-per-node 8 -m annotated_transformer.cli train multi30k-en-de-tiny`
+    """
+    from annotated_transformer.training.progress import Bar, line
+    from annotated_transformer.training.recipes import prepare
     from annotated_transformer.training.trainer import fit
 
-    plan = recipe(name)
-    if steps is not None:
-        plan = replace(plan, training=replace(plan.training, steps=steps))
-    pairs = [list(load_corpus(plan.corpus, split, plan.src, plan.tgt, root)) for split in (plan.train_split, plan.valid_split)]
-    console.print(fit(prepare(plan, out, *pairs, report=lambda record: console.print(line(record), highlight=False))))
+    plan, train_pairs, valid_pairs = training_data(source, src, tgt, valid, recipe, root)
+    plan = change(plan, settings or [])
+    folder = out or Path("runs") / Path(source).name
+    run = prepare(plan, folder, train_pairs, valid_pairs, cpu=cpu)
+    if console.is_terminal and run.accelerator.is_main_process:
+        with Bar(run.config.steps, console) as bar:
+            run.report = bar
+            outcome = fit(run)
+    else:
+        run.report = lambda record: console.print(line(record), soft_wrap=True)
+        outcome = fit(run)
+    if run.accelerator.is_main_process:
+        where = folder if outcome == "interrupted" else folder / "model"
+        console.print(
+            f"{outcome} at step {run.progress.step:,} after {run.progress.seconds:,.0f} s: {where}", soft_wrap=True
+        )
+
+
+def training_data(
+    source: str, src: str | None, tgt: str | None, valid: str | None, settings_from: str, root: Path | None
+) -> tuple["Recipe", Iterable[tuple[str, str]], Iterable[tuple[str, str]]]:
+    """The recipe with its training and validation pairs: a named one with its corpus, or one applied to own files."""
+    from annotated_transformer.data.corpus import load_corpus, parallel_prefix
+    from annotated_transformer.training.recipes import recipe
+
+    if src is None and tgt is None and valid is None:
+        plan = recipe(source)
+        train_split, valid_split = (
+            load_corpus(plan.corpus, split, plan.src, plan.tgt, root) for split in (plan.train_split, plan.valid_split)
+        )
+        return plan, train_split, valid_split
+    if src is None or tgt is None or valid is None:
+        raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
+    plan = replace(recipe(settings_from), corpus=source, src=src, tgt=tgt, moses=False, lowercase=False)
+    return plan, parallel_prefix(source, src, tgt), parallel_prefix(valid, src, tgt)
+
+
+def change(plan: "Recipe", settings: list[str]) -> "Recipe":
+    """The recipe with NAME=VALUE settings applied. Raises: ValueError for an unknown name, naming the nearest."""
+    from annotated_transformer.model.config import nearest
+
+    parts = {"architecture": plan.architecture, "training": plan.training, "recipe": plan}
+    owners = {field.name: part for part, values in reversed(parts.items()) for field in fields(values)}
+    changes: dict[str, dict] = {part: {} for part in parts}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if name not in owners or name in parts:
+            raise ValueError(f"unknown setting {name!r}: {nearest(name, sorted(owners.keys() - parts.keys()))}")
+        if not equals:
+            raise ValueError(f"--set {setting}: write NAME=VALUE")
+        changes[owners[name]][name] = parse(text, getattr(parts[owners[name]], name), name)
+    architecture = replace(plan.architecture, **changes["architecture"])
+    return replace(
+        plan, architecture=architecture, training=replace(plan.training, **changes["training"]), **changes["recipe"]
+    )
+
+
+def parse(text: str, like: object, name: str) -> object:
+    """A setting's text as a value of the type it had. Raises: ValueError naming the setting and the type."""
+    if isinstance(like, bool):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{name} is {text!r}: write true or false")
+        return text.lower() == "true"
+    kind = type(like)
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{name} is {text!r}: write {'a whole number' if kind is int else 'a number'}") from None
+
+
+@app.command()
+def translate(
+    text: Annotated[
+        str | None, typer.Argument(help="What to translate; without it, lines are read from --input or standard input.")
+    ] = None,
+    model: Model = SHIPPED,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="A text file, plain or .gz, one sentence a line.")
+    ] = None,
+    beam_size: Beam = 4,
+    alpha: Alpha = 0.6,
+    n_best: Annotated[int, typer.Option(help="Translations of each sentence, best first, each with its score.")] = 1,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Cut input that is too long at the ends of sentences instead of refusing it."),
+    ] = False,
+    unknown: Annotated[
+        str,
+        typer.Option(help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown."),
+    ] = "error",
+    device: Device = "cpu",
+) -> None:
+    """Translate text, a file, or standard input, line by line.
+
+    **Examples**
+
+    `annotated-transformer translate "the twenty-first of March"`
+
+    `annotated-transformer translate --input test.en --model runs/multi30k-en-de-tiny/model > test.de`
+
+    `echo "five kilometres" | annotated-transformer translate --n-best 3`
+    """
+    translator = open_translator(model, device)
+    if text is not None and input is not None:
+        raise ValueError("give a text or --input, not both")
+    lines = [text] if text is not None else input_lines(input)
+    if n_best == 1:
+        for translation in translator.translate_stream(
+            lines, beam_size=beam_size, alpha=alpha, split=split, unknown=unknown
+        ):
+            print(translation, flush=True)
+        return
+    for line in lines:
+        for candidate in translator.n_best(
+            [line], n_best, beam_size=max(beam_size, n_best), alpha=alpha, unknown=unknown
+        )[0]:
+            print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
+
+
+def open_translator(model: Path, device: str) -> "Translator":
+    """The model of a folder, ready to translate."""
+    from annotated_transformer.translation.translator import Translator
+
+    return Translator.from_pretrained(model, device=device)
+
+
+def input_lines(path: Path | None) -> Iterator[str]:
+    """The lines of a file or of standard input, as they come. Raises: ValueError for bytes that are not UTF-8."""
+    if path is not None:
+        from annotated_transformer.data.corpus import read_lines
+
+        yield from read_lines(path)
+        return
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise ValueError(f"standard input, line {number}: not UTF-8; convert it, for example with iconv") from None
+
+
+@app.command()
+def evaluate(
+    model: Model = SHIPPED,
+    corpus: Annotated[str | None, typer.Option(help="A named corpus to translate; `corpora` lists them.")] = None,
+    split: Annotated[str, typer.Option(help="The corpus's split.")] = "test",
+    source: Annotated[Path | None, typer.Option(help="Your own source file, instead of a corpus.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its reference translations.")] = None,
+    hypothesis: Annotated[
+        Path | None, typer.Option(help="Score this output file against --reference; no model is used.")
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="The language of --hypothesis, such as de.")] = None,
+    beam_size: Beam = 4,
+    alpha: Alpha = 0.6,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many pairs.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Write the scores to this JSON file.")] = None,
+    root: Root = None,
+    device: Device = "cpu",
+) -> None:
+    """Translate a test set and score it: BLEU by each convention, chrF, and the share that is exactly right.
+
+    **Examples**
+
+    `annotated-transformer evaluate --corpus phrasebook --split test`
+
+    `annotated-transformer evaluate --corpus multi30k --split test_2016_flickr -m runs/multi30k-en-de-tiny/model`
+
+    `annotated-transformer evaluate --hypothesis out.de --reference test.de --language de`
+    """
+    from annotated_transformer.translation.bleu import format_scores, scores
+
+    if hypothesis is not None:
+        if reference is None or language is None:
+            raise ValueError("--hypothesis needs --reference and --language")
+        outputs, references = list(input_lines(hypothesis)), list(input_lines(reference))
+    else:
+        translator = open_translator(model, device)
+        language = translator.tokenizer.tgt_lang
+        pairs = test_pairs(translator, corpus, split, source, reference, root)[:limit]
+        outputs = translator.translate([pair[0] for pair in pairs], beam_size=beam_size, alpha=alpha, unknown="keep")
+        references = [pair[1] for pair in pairs]
+        if translator.tokenizer.lowercase:
+            console.print("The model writes lower case: compare the lower-cased scores.")
+    results = scores(outputs, references, language)
+    exact = sum(a == b for a, b in zip(outputs, references, strict=True)) / len(references)
+    if save is not None:
+        write_whole(save, "".join(f"{line}\n" for line in outputs))
+    if record is not None:
+        write_whole(
+            record,
+            json.dumps({"sentences": len(outputs), "exact": exact, "scores": [asdict(r) for r in results]}, indent=2)
+            + "\n",
+        )
+    print(format_scores(results))
+    print(f"exactly right: {exact:.1%} of {len(outputs):,}")
+
+
+def test_pairs(
+    translator: "Translator",
+    corpus: str | None,
+    split: str,
+    source: Path | None,
+    reference: Path | None,
+    root: Path | None,
+) -> list[tuple[str, str]]:
+    """The pairs to evaluate on: a named corpus's split, or two files."""
+    from annotated_transformer.data.corpus import load_corpus, parallel_files
+
+    if corpus is not None:
+        return list(load_corpus(corpus, split, translator.tokenizer.src_lang, translator.tokenizer.tgt_lang, root))
+    if source is None or reference is None:
+        raise ValueError("name a --corpus, or both --source and --reference")
+    return list(parallel_files(source, reference))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file under a temporary name, then rename it."""
+    draft = path.with_name(f".draft-{path.name}")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)
+
+
+@app.command()
+def score(
+    source: Annotated[str, typer.Argument(help="A source sentence, or with --files a source file.")],
+    target: Annotated[str, typer.Argument(help="Its translation, or with --files a file of translations.")],
+    model: Model = SHIPPED,
+    files: Annotated[bool, typer.Option("--files", help="Read both sides from files, one sentence a line.")] = False,
+    device: Device = "cpu",
+) -> None:
+    """How probable the model finds a given translation: total natural-log probability, its mean a token, the pair.
+
+    **Examples**
+
+    `annotated-transformer score "March 3" "3. März"`
+
+    `annotated-transformer score --files test.en test.de -m runs/multi30k-en-de-tiny/model`
+    """
+    from annotated_transformer.data.corpus import parallel_files
+
+    translator = open_translator(model, device)
+    pairs = list(parallel_files(source, target)) if files else [(source, target)]
+    sources, targets = (list(side) for side in zip(*pairs, strict=True))
+    for result, one, other in zip(translator.score(sources, targets), sources, targets, strict=True):
+        print(f"{result.total:.4f}\t{result.total / len(result.token_log_probabilities):.4f}\t{one}\t{other}")
+
+
+@app.command()
+def attend(
+    text: Annotated[str, typer.Argument(help="The source sentence.")],
+    target: Annotated[str | None, typer.Argument(help="Its translation; the model's own if none is given.")] = None,
+    model: Model = SHIPPED,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("attention.html"),
+    device: Device = "cpu",
+) -> None:
+    """Write a self-contained HTML page with the attention of every layer and head.
+
+    **Example**
+
+    `annotated-transformer attend "Sunday, March 21" --out attention.html`
+    """
+    from annotated_transformer.plots import attention_page
+
+    attention = open_translator(model, device).attention(text, target)
+    source_tokens, target_tokens = attention.source, attention.target
+    panels = [
+        {
+            "name": "encoder self-attention",
+            "queries": source_tokens,
+            "keys": source_tokens,
+            "weights": attention.encoder,
+        },
+        {
+            "name": "decoder self-attention",
+            "queries": target_tokens,
+            "keys": target_tokens,
+            "weights": attention.decoder,
+        },
+        {"name": "decoder to source", "queries": target_tokens, "keys": source_tokens, "weights": attention.cross},
+    ]
+    write_whole(out, attention_page(" ".join(source_tokens), " ".join(target_tokens), panels))
+    console.print(f"wrote {out}", soft_wrap=True)
+
+
+@app.command()
+def average(
+    checkpoints: Annotated[list[Path], typer.Argument(help="Model or checkpoint folders, or one run's folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
+    last: Annotated[int, typer.Option(help="Of a run's folder, the last so many checkpoints.")] = 5,
+) -> None:
+    """Average the weights of checkpoints into one model.
+
+    **Example**
+
+    `annotated-transformer average runs/multi30k-en-de-tiny --last 5 --out averaged`
+    """
+    from annotated_transformer.training import checkpoint
+
+    if last < 1:
+        raise ValueError(f"--last is {last}: average at least one checkpoint")
+    folders = checkpoint.checkpoints(checkpoints[0])[-last:] if len(checkpoints) == 1 else []
+    folders = folders or checkpoints
+    checkpoint.average_checkpoints(folders, out)
+    console.print(f"averaged {len(folders)} checkpoints into {out}", soft_wrap=True)
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="A preset of Table 3, such as base or big, or a model folder.")] = str(
+        SHIPPED
+    ),
+    length: Annotated[int, typer.Option(help="Tokens on each side for the count of operations.")] = 25,
+) -> None:
+    """Parameters, floating-point operations and configuration of a preset or a saved model.
+
+    **Examples**
+
+    `annotated-transformer info base`
+
+    `annotated-transformer info runs/phrasebook/model`
+    """
+    from annotated_transformer.model.config import preset, table_3
+    from annotated_transformer.model.costs import flops, parameter_count, parameters_by_part
+    from annotated_transformer.training.checkpoint import read_config
+
+    if length < 1:
+        raise ValueError(f"--length is {length}: count operations for at least one token")
+    config = preset(name) if name in table_3() or not Path(name).exists() else read_config(Path(name))
+    table = Table("setting", "value", title=name)
+    for setting, value in config.to_dict().items():
+        table.add_row(setting, str(value))
+    table.add_section()
+    for part, count in parameters_by_part(config).items():
+        table.add_row(f"parameters: {part}", f"{count:,}")
+    table.add_row("parameters", f"{parameter_count(config):,}")
+    table.add_section()
+    work = flops(config, length, length)
+    table.add_row(f"forward FLOPs, {length} → {length} tokens", f"{work.forward:.3e}")
+    table.add_row("forward and backward FLOPs", f"{sum(work):.3e}")
+    console.print(table)
+
+
+@app.command()
+def corpora() -> None:
+    """List the named corpora: languages, splits with their sizes, licence and source."""
+    from annotated_transformer.data.corpus import corpora as known
+
+    table = Table("corpus", "pairs", "splits", "licence", "source")
+    for name, spec in known().items():
+        sizes = "\n".join(f"{split} {size:,}" for split, size in spec.sizes().items())
+        table.add_row(name, " ".join(spec.pairs), sizes, spec.licence, spec.source)
+        table.add_section()
+    console.print(table)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; what a user can put right ends in one line on standard error and status 2."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":
