@@ -1,0 +1,69 @@
+"""Score a Multi30k run on its three test sets by every convention and record it beside its training log.
+
+    annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny
+    python benchmarks/multi30k.py runs/multi30k-en-de-tiny
+
+Needs ANNOTATED_TRANSFORMER_DATA. Beam width and length penalty are chosen on the validation split alone. Writes
+results/multi30k-en-de-tiny/record.json and log.jsonl, which the chapter nbs/translation/multi30k.ipynb plots.
+"""
+
+import json
+import platform
+import shutil
+import sys
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.translation.bleu import scores
+from annotated_transformer.translation.translator import Translator
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "multi30k-en-de-tiny"
+TESTS = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
+CONVENTION = "BLEU Moses, lower-cased"
+
+
+def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -> dict:
+    """All scores of one split, and the seconds that translating it took."""
+    pairs = list(load_corpus("multi30k", split, "en", "de"))
+    start = time.perf_counter()
+    outputs = translator.translate([source for source, _ in pairs], beam_size=beam_size, alpha=alpha, unknown="keep")
+    seconds = time.perf_counter() - start
+    results = {result.name: asdict(result) for result in scores(outputs, [target for _, target in pairs], "de")}
+    return {"sentences": len(pairs), "seconds": round(seconds, 1), "scores": results}
+
+
+def main(run: Path) -> None:
+    """Choose the search on the validation split, score the tests, write the record."""
+    translator = Translator.from_pretrained(run / "model")
+    choices = [(5, alpha) for alpha in (0.4, 0.6, 0.8, 1.0, 1.2, 1.5)]
+    grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
+    best = max(grid, key=lambda choice: grid[choice])
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    record = {
+        "commands": [
+            "annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny",
+            "python benchmarks/multi30k.py runs/multi30k-en-de-tiny",
+        ],
+        "run": json.loads((run / "run.json").read_text(encoding="utf-8")),
+        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "versions": {name: version(name) for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")},
+        "updates": log[-1]["step"],
+        "seconds": log[-1]["seconds"],
+        "search": {"beam_size": best[0], "alpha": best[1], "chosen_on": "val"},
+        "validation_grid": [{"beam_size": b, "alpha": a, "bleu": value} for (b, a), value in grid.items()],
+        "tests": {split: evaluate(translator, split, *best) for split in TESTS},
+    }
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    shutil.copy(run / "log.jsonl", OUT / "log.jsonl")
+    for split, result in record["tests"].items():
+        print(split, {name: round(score["value"], 2) for name, score in result["scores"].items()})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
