@@ -60,7 +60,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
                 yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}, line {number + 1}: not UTF-8 ({error.reason}); convert the file") from None
+            raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file") from None
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError(f"{path}: damaged after line {number} ({error}); fetch it again") from None
 
