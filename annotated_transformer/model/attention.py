@@ -40,7 +40,7 @@ def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "que
     """True on and below the diagonal: position i may attend to positions 0 to i (§3.2.3)."""
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
-# %% ../../nbs/model/attention.ipynb #cell54
+# %% ../../nbs/model/attention.ipynb #cell56
 def fused_attention(
     query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"],
     value: Float[Tensor, "*batch key d_v"], mask: Bool[Tensor, "..."] | None = None,
@@ -50,12 +50,12 @@ def fused_attention(
         return attention(query, key, value, mask)[0]
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
-# %% ../../nbs/model/attention.ipynb #cell58
+# %% ../../nbs/model/attention.ipynb #cell60
 def split_heads(x: Float[Tensor, "batch n h_d"], h: int) -> Float[Tensor, "batch h n d"]:
     """Cut the last axis into h heads and put the heads before the positions."""
     return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
-# %% ../../nbs/model/attention.ipynb #cell62
+# %% ../../nbs/model/attention.ipynb #cell64
 class MultiHeadAttention(nn.Module):
     """h attentions side by side on learned projections, §3.2.2. No biases, as in the paper's formula."""
 
