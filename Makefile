@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 BOOK := book/_build/html
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test test-slow check format readme wheel clean
+.PHONY: help book serve export test test-slow check readme wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -18,15 +18,18 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -e '.[dev]' -c constraints.txt
 	touch $@
 
-book: $(READY)  ## run every chapter that changed and render the book to book/_build/html
+book: export  ## run every chapter that changed and render the book to book/_build/html
 	$(BIN)/jupyter-book build nbs --all -W -n --keep-going --toc $(CURDIR)/book/_toc.yml --config book/_config.yml --path-output book
 	@echo "The book: file://$(CURDIR)/$(BOOK)/index.html"
+
+export: $(READY)  ## write the package from the chapters
+	$(BIN)/nbdev_export
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --directory $(BOOK) --bind 127.0.0.1 $(PORT)
 
 test: $(READY)  ## run the chapters' own tests and the test suite
-	$(BIN)/nbdev_test --n_workers 2 --pause 0
+	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 	$(BIN)/python -m pytest
 
 test-slow: $(READY)  ## run the tests and the cells marked slow

@@ -138,6 +138,11 @@ def module_file(name: str) -> Path | None:
     return next((path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file()), None)
 
 
+def read(name: str) -> str:
+    """The source of a module of the package."""
+    return module_file(name).read_text(encoding="utf-8")
+
+
 def own_modules(names: set[str]) -> set[str]:
     """The package's modules among some dotted names, with the packages that they lie in."""
     ours = {name for name in names if name.split(".")[0] == PACKAGE}
@@ -148,8 +153,7 @@ def own_modules(names: set[str]) -> set[str]:
 @cache
 def direct_dependencies(name: str) -> frozenset[str]:
     """The package's modules that one module imports."""
-    path = module_file(name)
-    names = imported_names(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+    names = imported_names(read(name), name, module_file(name).name == "__init__.py")
     return frozenset(own_modules(names) - {name})
 
 
@@ -174,26 +178,26 @@ def chapter_modules(code: list[str]) -> set[str]:
     for source in code:
         names |= imported_names(plain_python(source))
         names |= set(re.findall(rf"\b{PACKAGE}(?:\.\w+)+", source))
-        if "annotated-transformer" in source:
+        if re.search(r"""(!\s*|["'])annotated-transformer(\s|["'],)""", source):
             names.add(f"{PACKAGE}.cli")
     return all_dependencies(own_modules(names))
 
 
-def data_files(code: list[str]) -> list[Path]:
-    """Recorded runs and shipped models that a chapter names by file or by folder."""
-    text = "\n".join(code)
-    files = [path for top in ("results", f"{PACKAGE}/pretrained") for path in (ROOT / top).rglob("*") if path.is_file()]
-    return sorted(path for path in files if path.name in text or f"{path.parent.name}" in re.findall(r"[\w.-]+", text))
+def data_files(text: str) -> list[Path]:
+    """Recorded runs, and files that the package ships, which a text names by file or by the folder of one run."""
+    words = set(re.findall(r"[\w.-]+", text))
+    files = [path for top in ("results", PACKAGE) for path in (ROOT / top).rglob("*") if path.is_file()]
+    shared = {ROOT / "results", *(path.parent for path in files if path.name == "__init__.py")}
+    names = {path: {path.name} | ({path.parent.name} if path.parent not in shared else set()) for path in files}
+    return sorted(path for path in files if path.suffix not in {".py", ".pyc"} and words & names[path])
 
 
 def fingerprint(code: list[str]) -> str:
     """A hash of all that a chapter's outputs depend on besides its own code."""
-    digest = hashlib.sha256()
-    for name in sorted(chapter_modules(code)):
-        text = module_file(name).read_text(encoding="utf-8")
-        # nbdev notes the id of each cell in a comment; a new paragraph of prose must not count as a change.
-        digest.update(re.sub(r"^# %%.*\n", "", text, flags=re.M).encode())
-    for path in data_files(code):
+    # nbdev notes the id of each cell in a comment; a new paragraph of prose must not count as a change.
+    modules = {name: re.sub(r"^# %%.*\n", "", read(name), flags=re.M) for name in sorted(chapter_modules(code))}
+    digest = hashlib.sha256("\0".join(modules.values()).encode())
+    for path in data_files("\n".join([*code, *modules.values()])):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -204,7 +208,7 @@ def fingerprint(code: list[str]) -> str:
 def set_up_cell(code: list[str]) -> str:
     """The hidden first cell: what the chapter depends on, and how its figures are shown."""
     modules = chapter_modules(code)
-    text = "\n".join([*code, *(module_file(name).read_text(encoding="utf-8") for name in modules)])
+    text = "\n".join([*code, *(read(name) for name in modules)])
     figures = FIGURES if re.search(r"^\s*(import|from) matplotlib", text, re.M) else ""
     charts = CHARTS if re.search(r"^\s*(import|from) altair", text, re.M) else ""
     return f"# depends on {fingerprint(code)}{QUIET}{figures}{charts}"
@@ -283,7 +287,7 @@ def api_entry(name: str) -> str:
     path = short.replace(".", "/")
     link = f"Written and explained in {{doc}}`/{path}`.\n\n" if (ROOT / "nbs" / f"{path}.ipynb").is_file() else ""
     data = ""
-    for constant, value in constants(module_file(name).read_text(encoding="utf-8")).items():
+    for constant, value in constants(read(name)).items():
         data += f"\n.. py:data:: {constant}\n" + (f"   :value: {value}\n" if len(value) < 80 else "")
     return ENTRY.format(short=short, name=name, link=link, data=data)
 

@@ -1,0 +1,140 @@
+"""The rendered book: what a reader sees, with no network. Build it first: make book."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOK = ROOT / "book" / "_build" / "html"
+PAGES = sorted(path for path in BOOK.rglob("*.html") if "_static" not in path.relative_to(BOOK).parts)
+
+pytestmark = pytest.mark.skipif(not (BOOK / "index.html").exists(), reason="the book is not built: run make book")
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(BOOK).as_posix())
+
+
+class Page(HTMLParser):
+    """The parts of a page that the tests look at."""
+
+    def __init__(self, path: Path):
+        super().__init__(convert_charrefs=True)
+        self.path, self.tags, self.text, self.depth_of_code = path, [], [], 0
+        self.ids: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, found))
+        self.ids |= {found[name] for name in ("id", "name") if name in found}
+        self.depth_of_code += tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.depth_of_code -= tag in ("script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self.depth_of_code:
+            self.text.append(data)
+
+    def all(self, *tags: str) -> list[dict[str, str]]:
+        """The attributes of every tag of some kinds."""
+        return [attributes for tag, attributes in self.tags if tag in tags]
+
+
+@pytest.fixture(scope="module")
+def parsed() -> dict[Path, Page]:
+    """Every page, parsed once."""
+    return {path: Page(path) for path in PAGES}
+
+
+def test_every_chapter_has_its_page():
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
+    files = [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
+    assert not [file for file in files if not (BOOK / f"{file}.html").exists()]
+
+
+@each_page
+def test_no_directive_shows(page, parsed):
+    text = "".join(parsed[page].text)
+    shown = re.findall(r"#\|\s*(?:default_exp|export|hide|echo|code-fold|eval|slow|label|fig-)\S*", text)
+    assert not shown
+    assert "nbdev_export(" not in text
+
+
+@each_page
+def test_no_markup_is_left_over(page, parsed):
+    text = "".join(parsed[page].text)
+    assert not re.findall(r"\{(?:numref|cite|py:obj|doc|ref)\}`", text)
+    assert not re.findall(r"^:::+.*$", text, re.M)
+
+
+@each_page
+def test_a_page_loads_nothing_from_elsewhere(page, parsed):
+    outside = re.compile(r"^(?:https?:)?//")
+    kinds = ("script", "img", "iframe", "source", "video", "audio", "embed", "object")
+    loaded = [tag.get("src", "") or tag.get("data", "") for tag in parsed[page].all(*kinds)]
+    loaded += [tag.get("href", "") for tag in parsed[page].all("link") if tag.get("rel") != "canonical"]
+    assert not [url for url in loaded if outside.match(url)]
+    addresses = re.findall(r"https?://[^\s\"'<>)]+\.(?:js|mjs|css|woff2?)\b", page.read_text(encoding="utf-8"))
+    assert not [url for url in addresses if "vega.github.io/schema" not in url]
+
+
+def test_the_styles_load_nothing_from_elsewhere():
+    for style in BOOK.rglob("*.css"):
+        text = style.read_text(encoding="utf-8")
+        assert not re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", text), style
+
+
+@each_page
+def test_what_a_page_loads_is_there(page, parsed):
+    wanted = [tag.get("src", "") for tag in parsed[page].all("script", "img")]
+    wanted += [tag.get("href", "") for tag in parsed[page].all("link") if tag.get("rel") == "stylesheet"]
+    here = [unquote(urlsplit(url).path) for url in wanted if url and not urlsplit(url).scheme]
+    assert not [url for url in here if not (page.parent / url).exists()]
+
+
+@each_page
+def test_links_within_the_book_lead_somewhere(page, parsed):
+    dead = []
+    for link in parsed[page].all("a"):
+        parts = urlsplit(link.get("href", ""))
+        if parts.scheme or parts.netloc or not (parts.path or parts.fragment):
+            continue
+        target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+        there = parsed[target].ids if target in parsed else None
+        if not target.exists() or (parts.fragment and there is not None and unquote(parts.fragment) not in there):
+            dead.append(link["href"])
+    assert not dead
+
+
+@each_page
+def test_every_picture_has_words(page, parsed):
+    silent = [image.get("src") for image in parsed[page].all("img") if not image.get("alt", "").strip()]
+    assert not silent
+    charts = [tag for tag in parsed[page].all("div") if tag.get("class") == "vega-chart"]
+    assert not [chart for chart in charts if not chart.get("aria-label", "").strip()], "say it in the chart's description"
+
+
+@each_page
+def test_a_page_with_formulas_or_charts_has_what_draws_them(page, parsed):
+    loaded = {Path(urlsplit(tag.get("src", "")).path).name for tag in parsed[page].all("script")}
+    classes = {name for _, tag in parsed[page].tags for name in tag.get("class", "").split()}
+    assert "math" not in classes or "mathjax.js" in loaded
+    assert ("vega-chart" in classes) == ("charts.js" in loaded)
+
+
+@each_page
+def test_no_cell_failed(page, parsed):
+    classes = [tag.get("class", "") for tag in parsed[page].all("div")]
+    assert not [name for name in classes if "output" in name.split() and ("traceback" in name or "stderr" in name)]
+
+
+def test_every_exported_cell_leads_to_its_entry(parsed):
+    for path in sorted((ROOT / "nbs").rglob("*.ipynb")):
+        page = BOOK / path.relative_to(ROOT / "nbs").with_suffix(".html")
+        if page in parsed:
+            shown = path.read_text(encoding="utf-8").count('"#| export\\n')
+            marks = [tag for tag in parsed[page].all("div") if "exported" in tag.get("class", "").split()]
+            assert len(marks) >= min(shown, 1), path

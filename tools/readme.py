@@ -1,0 +1,75 @@
+"""Fill the README's table of results from the recorded runs in results/.    readme.py [--check]
+
+Each row is read from one record; a record that isn't there gives no row. With --check nothing is written, and the exit
+status says whether the README is in step.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- results: begin (make readme writes this table) -->", "<!-- results: end -->"
+HEAD = ["| what | result | to compare | record |", "|---|---|---|---|"]
+# Transformer-Tiny's published scores, lower-cased and Moses-tokenised (Wu et al., 2021).
+PUBLISHED = {"test_2016_flickr": 41.02, "test_2017_flickr": 33.36, "test_2017_mscoco": 29.88}
+
+
+def multi30k(record: dict) -> Iterator[list[str]]:
+    """One row for each test set, by the convention of the published scores and by sacreBLEU's default."""
+    for split, published in PUBLISHED.items():
+        scores = record["tests"][split]["scores"]
+        like, default = scores["BLEU Moses, lower-cased"]["value"], scores["BLEU 13a"]["value"]
+        result = f"BLEU {like:.2f} lower-cased; sacreBLEU {default:.2f}"
+        yield [f"Multi30k en→de, {split}", result, f"{published:.2f} published, lower-cased"]
+
+
+def newstest(record: dict) -> Iterator[list[str]]:
+    """The published scores that our BLEU gives again."""
+    systems = record["systems"].values()
+    same = sum(round(system["scores"]["BLEU 13a"]["value"], 2) == system["published"] for system in systems)
+    yield ["newstest2017 de→en system outputs whose BLEU is the published one to the last digit", str(same),
+           f"{len(systems)} systems"]
+
+
+def memory(record: dict) -> Iterator[list[str]]:
+    """What a WMT-sized corpus needs."""
+    text = f"{record['peak_gib']:.2f} GiB at most, {record['padding_share']:.1%} padding"
+    yield [f"{record['pairs']:,} pairs tokenised, batched and read once", text, "4 GiB allowed"]
+
+
+ROWS = {
+    "multi30k-en-de-tiny/record.json": multi30k,
+    "newstest2017-systems.json": newstest,
+    "memory-5m-pairs.json": memory,
+}
+
+
+def table() -> str:
+    """The table of all records that exist."""
+    lines = list(HEAD)
+    for name, rows in ROWS.items():
+        path = ROOT / "results" / name
+        if path.exists():
+            for row in rows(json.loads(path.read_text(encoding="utf-8"))):
+                lines.append(f"| {' | '.join(row)} | [{name}](results/{name}) |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the table."""
+    path = ROOT / "README.md"
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    new = f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    if "--check" not in arguments:
+        path.write_text(new, encoding="utf-8")
+    elif new != text:
+        print("README.md is not in step with results/: run make readme", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
