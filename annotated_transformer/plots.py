@@ -4,10 +4,13 @@
 
 # %% auto #0
 __all__ = ['COLOURS', 'SEQUENTIAL', 'axes', 'heatmap', 'matrices', 'label_squares', 'lines', 'bars_with_slider', 'points',
-           'position_map', 'ranges', 'shares', 'touchable_curves', 'row_dots', 'row_intervals']
+           'position_map', 'ranges', 'shares', 'touchable_curves', 'slot_order', 'sentence_lengths', 'merge_steps',
+           'token_counts', 'padding_picture', 'row_dots', 'row_intervals', 'attention_chart', 'attention_page']
 
 # %% ../nbs/plots.ipynb #cell2
+import json
 from collections.abc import Sequence
+from importlib.resources import files
 
 import altair as alt
 import matplotlib.pyplot as plt
@@ -176,6 +179,7 @@ def ranges(
     ax.barh(range(len(rows)), np.subtract(high, low), left=low, height=0.6, color=COLOURS["blue"])
     for (name, value), colour in zip((marks or {}).items(), ["vermillion", "black", "green"], strict=False):
         ax.axvline(value, color=COLOURS[colour], linestyle="--", label=name)
+    ax.use_sticky_edges = False
     ax.set_yticks(range(len(rows)), rows)
     ax.invert_yaxis()
     ax.set(xlabel=x_name, title=title)
@@ -184,7 +188,7 @@ def ranges(
     return figure
 
 # %% ../nbs/plots.ipynb #cell32
-def shares(bars: dict[str, dict[str, float]], y_name: str, *, title: str = "") -> Figure:
+def shares(bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = "", title: str = "") -> Figure:
     """One stacked bar for each thing; the inner dictionaries name the parts, the same ones for each bar."""
     figure, ax = axes(6.4, 3.6)
     names = list(bars)
@@ -193,7 +197,7 @@ def shares(bars: dict[str, dict[str, float]], y_name: str, *, title: str = "") -
         heights = np.array([bars[name][part] for name in names], dtype=float)
         ax.bar(names, heights, bottom=bottom, width=0.6, label=part)
         bottom += heights
-    ax.set(ylabel=y_name, title=title)
+    ax.set(xlabel=x_name, ylabel=y_name, title=title)
     ax.grid(False, axis="x")
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
@@ -205,27 +209,119 @@ def touchable_curves(
     """Log-log curves of `rows`, each a dictionary with x_name, y_name and the curve's name under `kind`."""
     names = list(dict.fromkeys(str(row[kind]) for row in rows))
     colours = [COLOURS[name] for name in ["blue", "orange", "green", "vermillion", "purple", "black"]][: len(names)]
+    scale, axis = alt.Scale(type="log", nice=False), alt.Axis(tickCount=6, format="~s")
     return alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=280).mark_line(point=True).encode(
-        x=alt.X(x_name, type="quantitative", scale=alt.Scale(type="log")),
-        y=alt.Y(y_name, type="quantitative", scale=alt.Scale(type="log")),
+        x=alt.X(x_name, type="quantitative", scale=scale, axis=axis),
+        y=alt.Y(y_name, type="quantitative", scale=scale, axis=axis),
         color=alt.Color(kind, type="nominal", sort=names, scale=alt.Scale(domain=names, range=colours)),
         strokeDash=alt.StrokeDash(kind, type="nominal", sort=names, legend=None),
         tooltip=[alt.Tooltip(field, type="nominal") for field in (kind, x_name, y_name)],
     ).interactive()
 
 # %% ../nbs/plots.ipynb #cell38
+def slot_order(rows: dict[str, Sequence[tuple[str, str]]]) -> Figure:
+    """One line of text for each language; a row is pieces (text, name of its part, or "" for plain words)."""
+    names = list(dict.fromkeys(name for row in rows.values() for _, name in row if name))
+    colours = dict(zip(names, ["vermillion", "blue", "green", "purple"], strict=False))
+    longest = max(sum(len(text) for text, _ in row) for row in rows.values())
+    figure, ax = axes(min(7.0, 0.9 + 0.085 * longest), 0.35 + 0.42 * len(rows))
+    before: dict[str, float] = {}
+    for height, row in zip(range(len(rows), 0, -1), rows.values(), strict=True):
+        start, middles = 0, {}
+        for text, name in row:
+            colour = COLOURS[colours[name]] if name else COLOURS["black"]
+            for place, letter in enumerate(text, start):
+                ax.text(place, height, letter, color=colour, family="monospace", fontsize=9, va="center", ha="center",
+                        weight="bold" if name else "normal")
+            middles[name], start = start + (len(text) - 1) / 2, start + len(text)
+        for name in before.keys() & set(names):
+            ax.plot([before[name], middles[name]], [height + 0.78, height + 0.22], color=COLOURS[colours[name]], lw=1.5)
+        before = middles
+    ax.set(xlim=(-0.8, longest), ylim=(0.6, len(rows) + 0.4), xticks=[])
+    ax.set_yticks(range(len(rows), 0, -1), list(rows), family="monospace")
+    ax.grid(False)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell41
+def sentence_lengths(counts: dict[str, Sequence[int]], *, longest: int = 60, unit: str = "English words") -> Figure:
+    """Share of sentences by length, one curve a corpus; `counts[name][n]` sentences have length n."""
+    figure, ax = axes(6.4, 3.4)
+    for name, numbers in counts.items():
+        shares = np.asarray(numbers, dtype=float) / sum(numbers)
+        ax.plot(np.arange(len(shares))[: longest + 1], 100 * shares[: longest + 1], label=name)
+    ax.set(xlabel=f"{unit} in a sentence", ylabel="% of sentences", xlim=(0, longest), ylim=(0, None))
+    ax.legend(frameon=False)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell44
+def merge_steps(stages: Sequence[Sequence[str]], *, end: str = "</w>") -> Figure:
+    """The stages of one word under byte-pair encoding, first at the top; the end-of-word mark is not drawn."""
+    figure, ax = axes(4.6, 0.5 + 0.42 * len(stages))
+    for row, stage in enumerate(stages):
+        left = 0
+        for symbol in stage:
+            letters = symbol.removesuffix(end)
+            colour = COLOURS["sky"] if len(letters) == 1 else COLOURS["orange"]
+            ax.barh(row, len(letters) - 0.08, left=left, height=0.8, color=colour)
+            ax.text(left + (len(letters) - 0.08) / 2, row, letters, ha="center", va="center")
+            left += len(letters)
+    ax.set(yticks=range(len(stages)), xticks=[], ylabel="merges done")
+    ax.grid(False)
+    ax.spines["bottom"].set_visible(False)
+    ax.invert_yaxis()
+    return figure
+
+# %% ../nbs/plots.ipynb #cell47
+def token_counts(sizes: Sequence[int], curves: dict[str, Sequence[float]], words: dict[str, float]) -> Figure:
+    """Tokens per sentence against the size of the vocabulary; `words` draws a dashed floor for each language."""
+    figure, ax = axes(6.4, 3.6)
+    for name, values in curves.items():
+        ax.plot(sizes, values, marker="o", markersize=3, label=name)
+    for place, (name, value) in enumerate(words.items()):
+        ax.axhline(value, linestyle="--", linewidth=1, color=COLOURS["grey"])
+        below = {"xytext": (0, 3 - 13 * place), "textcoords": "offset points"}
+        ax.annotate(f"{name} words", (sizes[0], value), fontsize=8, color=COLOURS["grey"], **below)
+    ax.set_ylim(bottom=min([*words.values(), *map(min, curves.values())]) - 1.5)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.set(xlabel="tokens in the vocabulary", ylabel="tokens per sentence")
+    ax.legend(frameon=False)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell50
+def padding_picture(groups: dict[str, Sequence[np.ndarray]]) -> Figure:
+    """Batches as rows of tokens (blue) and padding (orange), one row of panels for each group of sentence lengths."""
+    across = max(len(batches) for batches in groups.values())
+    figure, panels = plt.subplots(
+        len(groups), across, figsize=(6.6, 2.2 * len(groups)), sharex=True, squeeze=False, layout="constrained"
+    )
+    for line, (name, batches) in zip(panels, groups.items(), strict=True):
+        for ax, lengths in zip(line, batches, strict=False):
+            rows, wide = np.arange(len(lengths)), max(lengths)
+            ax.barh(rows, wide, height=1.0, color=COLOURS["orange"])
+            ax.barh(rows, lengths, height=1.0, color=COLOURS["blue"])
+            share = 1 - sum(lengths) / (len(lengths) * wide)
+            ax.set_title(f"{len(lengths)} × {wide}, {share:.0%} padding", fontsize=8)
+            ax.set_yticks([])
+            ax.invert_yaxis()
+        line[0].set_ylabel(name)
+    figure.supxlabel("tokens in a row", fontsize=10)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell53
 def row_dots(rows: Sequence[str], series: dict[str, Sequence[float]], *, value_name: str) -> Figure:
     """Draw one row per name and, in it, one marker for each of the series."""
-    figure, ax = axes(6.6, 0.9 + 0.34 * len(rows))
+    figure, ax = axes(6.6, 1.5 + 0.32 * len(rows))
     places = np.arange(len(rows))[::-1]
     for (name, values), marker in zip(series.items(), "os^Dv*P", strict=False):
         ax.plot(values, places, marker, label=name, markersize=6, alpha=0.9)
     ax.set_yticks(places, rows)
     ax.set(xlabel=value_name, ylim=(-0.6, len(rows) - 0.4))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return figure
 
-# %% ../nbs/plots.ipynb #cell41
+# %% ../nbs/plots.ipynb #cell56
 def row_intervals(
     rows: Sequence[str], values: Sequence[float], half_widths: Sequence[float], *, value_name: str
 ) -> Figure:
@@ -236,3 +332,31 @@ def row_intervals(
     ax.set_yticks(places, rows)
     ax.set(xlabel=value_name, ylim=(-0.6, len(rows) - 0.4))
     return figure
+
+# %% ../nbs/plots.ipynb #cell59
+def attention_chart(weights: Tensor, queries: Sequence[str], keys: Sequence[str], title: str = "") -> alt.Chart:
+    """One head's attention (query × key) as an Altair chart with a tooltip on each square."""
+    squares = [
+        {"row": f"{i:03} {query}", "column": f"{j:03} {key}", "query": query, "key": key, "weight": weight}
+        for i, (query, row) in enumerate(zip(queries, weights.tolist(), strict=True))
+        for j, (key, weight) in enumerate(zip(keys, row, strict=True))
+    ]
+    label = "substring(datum.label, 4)"
+    chart = alt.Chart(alt.Data(values=squares), title=title).mark_rect().encode(
+        x=alt.X("column:N", title="key", axis=alt.Axis(labelExpr=label, labelAngle=-60, orient="top")),
+        y=alt.Y("row:N", title="query", axis=alt.Axis(labelExpr=label)),
+        color=alt.Color("weight:Q", scale=alt.Scale(scheme=SEQUENTIAL, domain=[0, 1])),
+        tooltip=["query:N", "key:N", alt.Tooltip("weight:Q", format=".3f")],
+    )
+    return chart.properties(width=26 * len(keys), height=22 * len(queries))
+
+# %% ../nbs/plots.ipynb #cell62
+def attention_page(source: str, target: str, panels: Sequence[dict]) -> str:
+    """A self-contained HTML page of attention weights.
+
+    Each panel has a `name`, the tokens of its `queries` and `keys`, and `weights` as (layer, head, query, key).
+    """
+    shown = [panel | {"weights": np.round(np.asarray(panel["weights"], dtype=float), 4).tolist()} for panel in panels]
+    data = json.dumps({"source": source, "target": target, "panels": shown}, ensure_ascii=False)
+    frame = files("annotated_transformer").joinpath("attention_page.html").read_text(encoding="utf-8")
+    return frame.replace("__DATA__", data.replace("</", "<\\/"))
