@@ -14,11 +14,10 @@ import os
 import shutil
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
@@ -32,7 +31,7 @@ from .tokenizer import PairTokenizer
 class SideWriter:
     """One side of a corpus on its way into a file: ids are appended, and sentence lengths kept in memory."""
 
-    def __init__(self, file: IO[bytes], vocab_size: int) -> None:
+    def __init__(self, file: io.BufferedIOBase, vocab_size: int) -> None:
         self.file, self.lengths, self.hash = file, array("i"), hashlib.sha256()
         self.dtype = np.dtype(np.uint16 if vocab_size <= 2**16 else np.int32)
 
@@ -51,7 +50,7 @@ class SideWriter:
 
 # %% ../../nbs/data/batching.ipynb #cell10
 def write_sides(
-    pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, files: tuple[IO[bytes], IO[bytes]],
+    pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, files: Sequence[io.BufferedIOBase],
     max_length: int | None,
 ) -> tuple[SideWriter, SideWriter, int]:
     """Tokenise pairs chunk by chunk into two files; also gives the number of pairs dropped as too long.
@@ -126,7 +125,7 @@ def read_directory(directory: Path) -> tuple[list[np.ndarray], int]:
             raise ValueError(f"format {about['format']}, but this version reads format 1")
         arrays = [values for name in ("src", "tgt") for values in read_side(directory, name, **about[name])]
         return arrays, about["dropped"]
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{directory}: no readable tokenised pairs ({error}); build them again") from None
 
 # %% ../../nbs/data/batching.ipynb #cell17
@@ -146,7 +145,7 @@ class FlatPairs:
     def __len__(self) -> int:
         return len(self.src_offsets) - 1
 
-    def __getitem__(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+    def __getitem__(self, i: int | np.integer) -> tuple[np.ndarray, np.ndarray]:
         i = range(len(self))[i]
         sides = ((self.src_tokens, self.src_offsets), (self.tgt_tokens, self.tgt_offsets))
         src, tgt = (tokens[offsets[i] : offsets[i + 1]] for tokens, offsets in sides)
@@ -283,7 +282,7 @@ class Batch:
         return [self.shard(i, n) for i in range(n)]
 
 # %% ../../nbs/data/batching.ipynb #cell44
-def collate(pairs: TokenizedPairs, indices: np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
+def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
     """The pairs of these indices as one padded batch."""
     indices = np.asarray(indices, np.int64)
     src = padded_rows(pairs.src_tokens, pairs.src_offsets, indices, pad_id)

@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from importlib import resources
 from itertools import combinations, zip_longest
 from pathlib import Path
-from typing import IO
 
 from .phrasebook import LANGUAGES, phrasebook
 from ..model.config import nearest
 
 # %% ../../nbs/data/corpus.ipynb #cell5
-def open_text(path: str | Path) -> IO[bytes]:
+def open_text(path: str | Path) -> io.BufferedIOBase:
     """Open a file for reading, unpacking it when its first two bytes say gzip.
 
     Raises:
@@ -242,7 +241,8 @@ def write_whole(path: Path, data: bytes) -> None:
         scratch.write_bytes(data)
         os.replace(scratch, path)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
+        if scratch.is_file():
+            scratch.unlink()
         raise ValueError(f"{path} can't be written: {error.strerror}") from None
 
 # %% ../../nbs/data/corpus.ipynb #cell41
@@ -259,7 +259,8 @@ def download(file: TextFile, root: Path) -> Path:
         with urllib.request.urlopen(file.url, timeout=60) as response:
             text = unpack(response.read(), file.member, file.column)
     except (OSError, EOFError, KeyError, IndexError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{file.url} could not be fetched ({error}); try again, or {hint} as {file.path}") from None
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{file.url} could not be fetched ({reason}); try again, or {hint} as {file.path}") from None
     check_content(file.url, text, file.sha256)
     write_whole(root / f"{file.path}.gz", gzip.compress(text, mtime=0))
     return root / f"{file.path}.gz"

@@ -122,7 +122,7 @@ def moses_tokenize(lines: Iterable[str], lang: str, lowercase: bool = False) -> 
     """Lines in Moses' tokens, one space between them: lower-cased if asked, then punctuation made uniform, then cut."""
     normalizer, tokenizer, _ = _moses(lang)
     texts = (line.lower() if lowercase else line for line in lines)
-    return [tokenizer.tokenize(normalizer.normalize(text), escape=False, return_str=True) for text in texts]
+    return [" ".join(tokenizer.tokenize(normalizer.normalize(text), escape=False)) for text in texts]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell35
 def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:

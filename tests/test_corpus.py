@@ -1,0 +1,331 @@
+"""data/corpus: own files and their faults, the named corpora, downloads from a local server."""
+
+import functools
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import sys
+import tarfile
+import threading
+import types
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from annotated_transformer.data import corpus as room
+from annotated_transformer.data.corpus import (
+    HubPairs,
+    TextFile,
+    corpora,
+    corpus_files,
+    download,
+    find_file,
+    load_corpus,
+    parallel_files,
+    parallel_prefix,
+    read_lines,
+    unpack,
+    write_whole,
+)
+
+DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set")
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return write(tmp_path / "a.en", "One.\nTwo.\nThree.\n"), write(tmp_path / "a.de", "Eins.\nZwei.\nDrei.\n")
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path):
+    odd = "".join(f"a{c}b\n" for c in "\v\f\x1c\x1d\x1e\x85\u2028\u2029\r")
+    assert len(list(read_lines(write(tmp_path / "odd", odd)))) == 9
+
+
+@pytest.mark.parametrize("text", ["One.\nTwo.", "One.\nTwo.\n", "One.\r\nTwo.\r\n", "\ufeffOne.\nTwo.\n"])
+def test_last_line_feed_carriage_returns_and_mark_do_not_matter(tmp_path, text):
+    assert list(read_lines(write(tmp_path / "x", text))) == ["One.", "Two."]
+
+
+def test_gzip_is_known_by_its_content(tmp_path):
+    assert list(read_lines(write(tmp_path / "x.txt", gzip.compress(b"One.\n")))) == ["One."]
+
+
+def test_pairs_can_be_read_again(pair):
+    pairs = parallel_files(*pair)
+    assert list(pairs) == list(pairs) == [("One.", "Eins."), ("Two.", "Zwei."), ("Three.", "Drei.")]
+
+
+def test_pairs_are_streamed(tmp_path):
+    """The first pair comes before the fault in the second line is seen."""
+    good, bad = write(tmp_path / "a", "One.\nTwo.\n"), write(tmp_path / "b", b"Eins.\n\xff\n")
+    stream = iter(parallel_files(good, bad))
+    assert next(stream) == ("One.", "Eins.")
+    with pytest.raises(ValueError, match="b, line 2: not UTF-8"):
+        next(stream)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_uneven_files_name_both_counts(tmp_path, pair, swap):
+    longer = write(tmp_path / "long", "1\n2\n3\n4\n5\n")
+    files = (longer, pair[0]) if swap else (pair[0], longer)
+    with pytest.raises(ValueError, match="has 5 lines and .* has 3" if swap else "has 3 lines and .* has 5"):
+        list(parallel_files(*files))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Eins.\n\nDrei.\n", "bad, line 2 is blank: remove that line from both files"),
+        ("Eins.\n \t\u3000\nDrei.\n", "bad, line 2 is blank"),
+        (b"Eins.\nZwei\xe4.\nDrei.\n", "bad, line 2: not UTF-8"),
+        (gzip.compress(b"Eins.\nZwei.\nDrei.\n" * 1000)[:-9], "bad: damaged after line"),
+        (gzip.compress(b"Eins.\n")[:-8] + b"\0" * 8, "bad: damaged after line"),
+    ],
+)
+def test_faults_in_a_file_are_named(tmp_path, pair, text, message):
+    with pytest.raises(ValueError, match=message):
+        list(parallel_files(pair[0], write(tmp_path / "bad", text)))
+
+
+def test_missing_and_empty_files_and_directories_are_refused_at_once(tmp_path, pair):
+    with pytest.raises(ValueError, match="absent: no such file"):
+        parallel_files(pair[0], tmp_path / "absent")
+    with pytest.raises(ValueError, match="none is empty"):
+        parallel_files(write(tmp_path / "none", ""), pair[1])
+    with pytest.raises(ValueError, match="can't be read"):
+        parallel_files(tmp_path, pair[1])
+
+
+def test_prefix(tmp_path, pair):
+    write(tmp_path / "a.fr.gz", gzip.compress(b"Un.\nDeux.\nTrois.\n"))
+    assert next(iter(parallel_prefix(tmp_path / "a", "de", "fr"))) == ("Eins.", "Un.")
+    with pytest.raises(ValueError, match=r"a\.nl: no such file, nor a\.nl\.gz"):
+        parallel_prefix(tmp_path / "a", "de", "nl")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("multi3k", "train", "en", "de"), "did you mean 'multi30k'"),
+        (("multi30k", "test_2016", "en", "de"), "did you mean 'test_2016_flickr'"),
+        (("multi30k", "train", "en", "cs"), "no pair en-cs: choose from en-de, en-fr, de-fr"),
+        (("multi30k", "train", "en", "en"), "no pair en-en"),
+        (("wmt14", "train", "fr", "de"), "no pair fr-de"),
+    ],
+)
+def test_unknown_names_suggest_what_exists(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load_corpus(*arguments)
+
+
+def test_every_file_has_a_hash_and_a_source_except_those_to_prepare_by_hand():
+    for file in corpus_files():
+        by_hand = (file.corpus, file.split) == ("iwslt14", "train")
+        assert bool(file.url) == bool(file.sha256) == (not by_hand), file.path
+        assert len(file.sha256) in (0, 64)
+
+
+def test_listing():
+    assert list(corpora()) == ["phrasebook", "multi30k", "wmt14", "iwslt14", "iwslt17", "tatoeba"]
+    for spec in corpora().values():
+        assert spec.licence and spec.source and spec.pairs
+        for pair in spec.pairs:
+            assert "train" in spec.splits(pair)
+
+
+def test_phrasebook_by_name_against_the_listed_direction():
+    pairs = load_corpus("phrasebook", "test", "nl", "en")
+    assert len(pairs) == corpora()["phrasebook"].sizes()["test"] and all(src and tgt for src, tgt in pairs)
+
+
+# --- with the real data -------------------------------------------------------------------------------------------
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["multi30k", "wmt14", "iwslt14", "iwslt17", "tatoeba"])
+def test_real_corpora_have_the_pairs_that_the_table_states(name):
+    spec = corpora()[name]
+    for pair in spec.pairs:
+        src, tgt = pair.split("-")
+        for split in spec.splits(pair):
+            if split == "train" and name in ("wmt14", "iwslt14", "iwslt17"):
+                continue
+            sizes = spec.sizes()
+            count = sum(1 for _ in load_corpus(name, split, tgt, src, DATA))
+            assert count == sizes.get(f"{split} {pair}", sizes.get(split)), (name, split, pair)
+
+
+@needs_data
+def test_tatoeba_splits_share_no_english_sentence():
+    def english(split):
+        return {en for _, en in load_corpus("tatoeba", split, "de", "en", DATA)}
+
+    parts = [english(split) for split in ("train", "val", "test")]
+    assert sum(map(len, parts)) == len(set.union(*parts)) and set.union(*parts) == english("all")
+
+
+@needs_data
+def test_markup_of_newstest_unpacks_to_the_published_text():
+    """The path of a download, archive and markup included, ends in the bytes of the table."""
+    for file in corpus_files():
+        if file.corpus == "wmt14" and file.member:
+            sgml = gzip.decompress((Path(DATA) / "wmt" / "sgm" / f"{Path(file.member).name}.gz").read_bytes())
+            archive = io.BytesIO()
+            with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+                entry = tarfile.TarInfo(file.member)
+                entry.size = len(sgml)
+                tar.addfile(entry, io.BytesIO(sgml))
+            text = unpack(archive.getvalue(), file.member)
+            assert hashlib.sha256(text).hexdigest() == file.sha256, file.path
+
+
+@needs_data
+def test_a_file_of_other_content_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "multi30k").mkdir()
+    write(tmp_path / "multi30k" / "val.en", "Something else.\n")
+    with pytest.raises(ValueError, match="val.en is not the published text"):
+        load_corpus("multi30k", "val", "en", "de", tmp_path)
+
+
+# --- downloads, from a server on this machine -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=site))
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield site, f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+    running.server_close()
+
+
+def record(text: bytes, url: str, **more: str) -> TextFile:
+    return TextFile("toy", "train", "", "en", 1, "toy/train.en", hashlib.sha256(text).hexdigest(), url, **more)
+
+
+def test_download_by_name_into_the_cache_and_once_only(tmp_path, server, monkeypatch):
+    site, address = server
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ANNOTATED_TRANSFORMER_DATA", raising=False)
+    sides = {"en": b"One.\nTwo.\n", "de": b"Eins.\nZwei.\n"}
+    for lang, text in sides.items():
+        write(site / f"val.{lang}.gz", gzip.compress(text))
+    table = [
+        replace(file, sha256=hashlib.sha256(sides[file.lang]).hexdigest(), url=f"{address}/val.{file.lang}.gz")
+        for file in corpus_files()
+        if (file.corpus, file.split) == ("multi30k", "val") and file.lang in sides
+    ]
+    monkeypatch.setattr(room, "corpus_files", lambda: table)
+    expected = [("Eins.", "One."), ("Zwei.", "Two.")]
+    assert list(load_corpus("multi30k", "val", "de", "en")) == expected
+    assert (tmp_path / "home/.cache/annotated-transformer/multi30k/val.de.gz").exists()
+    for packed in site.iterdir():
+        packed.unlink()
+    assert list(load_corpus("multi30k", "val", "de", "en")) == expected
+
+
+def test_download_refuses_other_text_and_leaves_nothing(tmp_path, server):
+    site, address = server
+    write(site / "x", "Changed.\n")
+    with pytest.raises(ValueError, match="is not the published text"):
+        download(record(b"Published.\n", f"{address}/x"), tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("content", [None, gzip.compress(b"One.\n" * 99)[:-9], b"PK\x03\x04 no zip", b"no archive"])
+def test_download_names_the_address_when_it_fails(tmp_path, server, content):
+    site, address = server
+    if content is not None:
+        write(site / "x", content)
+    archive = {"member": "inside"} if content and not content.startswith(b"\x1f") else {}
+    with pytest.raises(ValueError, match=r"127\.0\.0\.1.* could not be fetched .*ANNOTATED_TRANSFORMER_DATA"):
+        download(record(b"One.\n", f"{address}/x", **archive), tmp_path / "cache")
+
+
+def test_download_from_a_zip_and_a_column(tmp_path, server):
+    site, address = server
+    with zipfile.ZipFile(site / "x.zip", "w") as archive:
+        archive.writestr("deu.txt", "Hi.\tHallo!\r\nRun!\tLauf!\n")
+    file = record(b"Hallo!\nLauf!\n", f"{address}/x.zip", member="deu.txt", column="1")
+    assert list(read_lines(download(file, tmp_path))) == ["Hallo!", "Lauf!"]
+
+
+def test_a_server_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="could not be fetched"):
+        download(record(b"", "http://127.0.0.1:9/x"), tmp_path)
+
+
+def test_root_comes_before_the_environment_and_the_cache(tmp_path, monkeypatch):
+    text = b"One.\n"
+    for name in ("root", "env", "home/.cache/annotated-transformer"):
+        (tmp_path / name / "toy").mkdir(parents=True)
+        write(tmp_path / name / "toy/train.en", text)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ANNOTATED_TRANSFORMER_DATA", str(tmp_path / "env"))
+    file = record(text, "")
+    assert find_file(file, tmp_path / "root").is_relative_to(tmp_path / "root")
+    assert find_file(file).is_relative_to(tmp_path / "env")
+    (tmp_path / "env/toy/train.en").unlink()
+    assert find_file(file).is_relative_to(tmp_path / "home")
+
+
+def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
+    path = write(tmp_path / "x", "old")
+
+    def full(self, data):
+        with open(self, "wb") as file:
+            file.write(data[:1])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ValueError, match="x can't be written: No space left on device"):
+        write_whole(path, b"new")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_write_whole_names_a_directory_that_is_a_file(tmp_path):
+    write(tmp_path / "x", "")
+    with pytest.raises(ValueError, match="can't be written"):
+        write_whole(tmp_path / "x" / "y", b"")
+
+
+def test_hub_streams_skip_blank_sides(monkeypatch):
+    texts = [("One.\n", " Eins. "), ("", "Zwei."), ("Three.", "\t")]
+    rows = [{"translation": {"en": en, "de": de}} for en, de in texts]
+    asked = {}
+
+    def load_dataset(*arguments, **options):
+        asked.update(options, arguments=arguments)
+        return rows
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    stream = load_corpus("wmt14", "train", "de", "en")
+    assert isinstance(stream, HubPairs) and list(stream) == list(stream) == [("Eins.", "One.")]
+    assert asked["arguments"] == ("wmt/wmt14", "de-en") and asked["streaming"] and asked["split"] == "train"
+
+
+def test_hub_without_network_is_one_clear_error(monkeypatch):
+    def load_dataset(*arguments, **options):
+        raise ConnectionError("offline")
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    with pytest.raises(ValueError, match=r"wmt/wmt14 on the Hugging Face Hub can't be read \(offline\)"):
+        list(load_corpus("wmt14", "train", "en", "fr"))
