@@ -1,4 +1,4 @@
-"""Search against its definitions: enumeration of every output, forced scores, one sentence at a time, and its limits."""
+"""Search against its definitions: enumeration of every output, forced scores, sentences one by one, and limits."""
 
 import itertools
 import math
