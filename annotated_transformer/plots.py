@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['COLOURS', 'SEQUENTIAL', 'axes', 'heatmap', 'matrices', 'label_squares', 'lines', 'bars_with_slider', 'points',
            'position_map', 'ranges', 'shares', 'touchable_curves', 'slot_order', 'sentence_lengths', 'merge_steps',
-           'token_counts', 'padding_picture', 'row_dots', 'row_intervals', 'attention_chart', 'attention_page']
+           'token_counts', 'padding_picture', 'training_curves', 'grouped_bars', 'row_dots', 'row_intervals',
+           'attention_chart', 'attention_page']
 
 # %% ../nbs/plots.ipynb #cell2
 import json
@@ -98,11 +99,10 @@ def label_squares(
 # %% ../nbs/plots.ipynb #cell17
 def lines(
     x: Sequence[float], series: dict[str, Sequence[float]], x_name: str, y_name: str, *,
-    log: str = "", title: str = "", markers: str = "os^Dv", ax: Axes | None = None,
+    log: str = "", title: str = "", markers: str = "os^Dv",
 ) -> Figure:
     """One curve for each named series over shared x values; `log` names the logarithmic axes ("x", "y", "xy")."""
-    if ax is None:
-        _, ax = axes()
+    figure, ax = axes()
     for number, (name, y) in enumerate(series.items()):
         marker = markers[number % len(markers)] if markers else ""
         ax.plot(x, y, marker=marker, markersize=4, linewidth=1.6, label=name)
@@ -115,7 +115,7 @@ def lines(
     ax.set(xlabel=x_name, ylabel=y_name, title=title)
     if len(series) > 1:
         ax.legend(frameon=False)
-    return ax.figure
+    return figure
 
 # %% ../nbs/plots.ipynb #cell20
 def bars_with_slider(
@@ -176,10 +176,10 @@ def ranges(
 ) -> Figure:
     """A horizontal bar from low to high for each row, and a dashed line at each named mark."""
     figure, ax = axes(6.4, 0.9 + 0.32 * len(rows))
+    ax.use_sticky_edges = False
     ax.barh(range(len(rows)), np.subtract(high, low), left=low, height=0.6, color=COLOURS["blue"])
     for (name, value), colour in zip((marks or {}).items(), ["vermillion", "black", "green"], strict=False):
         ax.axvline(value, color=COLOURS[colour], linestyle="--", label=name)
-    ax.use_sticky_edges = False
     ax.set_yticks(range(len(rows)), rows)
     ax.invert_yaxis()
     ax.set(xlabel=x_name, title=title)
@@ -310,6 +310,44 @@ def padding_picture(groups: dict[str, Sequence[np.ndarray]]) -> Figure:
     return figure
 
 # %% ../nbs/plots.ipynb #cell53
+def training_curves(records: Sequence[dict], *, marks: dict[str, float] | None = None) -> Figure:
+    """Training and validation loss over updates, with the learning rate below; `marks` are named levels of loss."""
+    figure, (upper, lower) = plt.subplots(
+        2, 1, figsize=(6.4, 4.4), layout="constrained", sharex=True, height_ratios=[3, 1])
+    for event, name, style in (("update", "training", "-"), ("validation", "validation", "o--")):
+        chosen = [record for record in records if record["event"] == event]
+        colour = COLOURS["blue"] if event == "update" else COLOURS["vermillion"]
+        upper.plot([r["step"] for r in chosen], [r["loss"] for r in chosen], style, color=colour, markersize=4, label=name)
+    for name, level in (marks or {}).items():
+        upper.axhline(level, color=COLOURS["grey"], linestyle=":", label=name)
+    updates = [record for record in records if record["event"] == "update"]
+    lower.plot([r["step"] for r in updates], [r["lr"] for r in updates], color=COLOURS["green"])
+    upper.set(ylabel="loss per token, nats")
+    lower.set(xlabel="update", ylabel="rate")
+    upper.legend(frameon=False)
+    for ax in (upper, lower):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(True, color="#dddddd", linewidth=0.6)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell56
+def grouped_bars(
+    names: Sequence[str], series: dict[str, Sequence[float]], x_name: str, y_name: str, *, title: str = ""
+) -> Figure:
+    """One group of bars for each name, one bar in it for each series."""
+    figure, ax = axes(6.4, 3.0)
+    width = 0.8 / len(series)
+    for number, (label, values) in enumerate(series.items()):
+        places = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
+        ax.bar(places, values, width=0.9 * width, label=label)
+    ax.set_xticks(range(len(names)), names)
+    ax.set(xlabel=x_name, ylabel=y_name, title=title)
+    ax.grid(False, axis="x")
+    if len(series) > 1:
+        ax.legend(frameon=False)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell59
 def row_dots(rows: Sequence[str], series: dict[str, Sequence[float]], *, value_name: str) -> Figure:
     """Draw one row per name and, in it, one marker for each of the series."""
     figure, ax = axes(6.6, 1.5 + 0.32 * len(rows))
@@ -321,7 +359,7 @@ def row_dots(rows: Sequence[str], series: dict[str, Sequence[float]], *, value_n
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return figure
 
-# %% ../nbs/plots.ipynb #cell56
+# %% ../nbs/plots.ipynb #cell62
 def row_intervals(
     rows: Sequence[str], values: Sequence[float], half_widths: Sequence[float], *, value_name: str
 ) -> Figure:
@@ -333,7 +371,7 @@ def row_intervals(
     ax.set(xlabel=value_name, ylim=(-0.6, len(rows) - 0.4))
     return figure
 
-# %% ../nbs/plots.ipynb #cell59
+# %% ../nbs/plots.ipynb #cell65
 def attention_chart(weights: Tensor, queries: Sequence[str], keys: Sequence[str], title: str = "") -> alt.Chart:
     """One head's attention (query × key) as an Altair chart with a tooltip on each square."""
     squares = [
@@ -350,7 +388,7 @@ def attention_chart(weights: Tensor, queries: Sequence[str], keys: Sequence[str]
     )
     return chart.properties(width=26 * len(keys), height=22 * len(queries))
 
-# %% ../nbs/plots.ipynb #cell62
+# %% ../nbs/plots.ipynb #cell68
 def attention_page(source: str, target: str, panels: Sequence[dict]) -> str:
     """A self-contained HTML page of attention weights.
 

@@ -91,7 +91,7 @@ class TransformerConfig:
 def table_3() -> dict[str, TransformerConfig]:
     """Table 3's twenty rows by name; rows that change only training (ε_ls, steps) share the base architecture."""
     base = TransformerConfig()
-    changes = {
+    changes: dict[str, dict] = {
         "base": {},
         "A-1-head": dict(h=1, d_k=512, d_v=512), "A-4-heads": dict(h=4, d_k=128, d_v=128),
         "A-16-heads": dict(h=16, d_k=32, d_v=32), "A-32-heads": dict(h=32, d_k=16, d_v=16),
