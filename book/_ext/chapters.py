@@ -12,6 +12,7 @@ Three things happen to a notebook at `source-read`:
 import ast
 import hashlib
 import json
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -249,6 +250,15 @@ def markdown(source: str) -> dict:
     return {"cell_type": "markdown", "metadata": {}, "source": source}
 
 
+def own_kernel_profile(app) -> None:
+    """Sphinx event: chapters run with a profile of their own, so that a reader's start-up files can't change them."""
+    profile = Path(app.outdir).parent / ".ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    settings = "c.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
+    (profile / "ipython_kernel_config.py").write_text(settings, encoding="utf-8")
+    os.environ["IPYTHONDIR"] = str(profile.parent)
+
+
 def read_chapter(app, docname: str, source: list[str]) -> None:
     """Sphinx event: rewrite a notebook's text before it is parsed."""
     if str(app.env.doc2path(docname)).endswith(".ipynb"):
@@ -293,7 +303,7 @@ def api_entry(name: str) -> str:
 
 
 def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
-    """Sphinx event: docstrings are plain text with `code`, so the signs that reStructuredText takes for its own are kept."""
+    """Sphinx event: a docstring is plain text with `code`; what reStructuredText would take for its signs is kept."""
     text = "\n".join(lines)
     text = re.sub(r"(?<![`:\w])`([^`\n]+)`(?!`)", r"``\1``", text)
     pieces = re.split(r"(``.*?``)", text)
@@ -331,6 +341,7 @@ def check_alt_text(app, doctree: nodes.document) -> None:
 
 
 def setup(app):
+    app.connect("builder-inited", own_kernel_profile)
     app.connect("source-read", read_chapter)
     app.connect("source-read", read_api_page)
     app.connect("doctree-read", check_alt_text)

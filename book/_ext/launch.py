@@ -1,4 +1,4 @@
-"""The rocket's two links. Binder opens the repository itself; Colab opens copies of the chapters that install the project.
+"""The rocket's two links: Binder opens the repository itself, Colab copies of the chapters that install the project.
 
 Colab starts from a bare machine, so its copies begin with a cell that fetches and installs the project, and end before
 the cell that exports it. `python book/_ext/launch.py FOLDER` writes them; the publishing workflow puts them on the

@@ -44,6 +44,7 @@ def use_own_files(app, config) -> None:
 
 
 def setup(app):
+    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even where comments are left out
     app.connect("config-inited", use_own_files)
     app.connect("builder-inited", write_libraries)
     app.connect("html-page-context", load_charts)
