@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -77,10 +78,9 @@ def train(
     from annotated_transformer.training.recipes import prepare
     from annotated_transformer.training.trainer import fit
 
-    plan, train_pairs, valid_pairs = training_data(source, src, tgt, valid, recipe, root)
-    plan = change(plan, settings or [])
+    plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
     folder = out or Path("runs") / Path(source).name
-    run = prepare(plan, folder, train_pairs, valid_pairs, cpu=cpu)
+    run = prepare(plan, folder, *training_pairs(plan, valid, root), cpu=cpu)
     if console.is_terminal and run.accelerator.is_main_process:
         with Bar(run.config.steps, console) as bar:
             run.report = bar
@@ -95,23 +95,28 @@ def train(
         )
 
 
-def training_data(
-    source: str, src: str | None, tgt: str | None, valid: str | None, settings_from: str, root: Path | None
-) -> tuple["Recipe", Iterable[tuple[str, str]], Iterable[tuple[str, str]]]:
-    """The recipe with its training and validation pairs: a named one with its corpus, or one applied to own files."""
-    from annotated_transformer.data.corpus import load_corpus, parallel_prefix
+def training_plan(source: str, own: list[str | None], settings_from: str) -> "Recipe":
+    """The named recipe, or with own files' source language, target language and validation prefix, one applied to them."""
     from annotated_transformer.training.recipes import recipe
 
-    if src is None and tgt is None and valid is None:
-        plan = recipe(source)
-        train_split, valid_split = (
-            load_corpus(plan.corpus, split, plan.src, plan.tgt, root) for split in (plan.train_split, plan.valid_split)
-        )
-        return plan, train_split, valid_split
-    if src is None or tgt is None or valid is None:
+    if own == [None, None, None]:
+        return recipe(source)
+    if None in own:
         raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
-    plan = replace(recipe(settings_from), corpus=source, src=src, tgt=tgt, moses=False, lowercase=False)
-    return plan, parallel_prefix(source, src, tgt), parallel_prefix(valid, src, tgt)
+    return replace(recipe(settings_from), corpus=source, src=own[0], tgt=own[1], moses=False, lowercase=False)
+
+
+def training_pairs(
+    plan: "Recipe", valid: str | None, root: Path | None
+) -> tuple[Iterable[tuple[str, str]], Iterable[tuple[str, str]]]:
+    """The training and the validation pairs: a corpus's splits or, with a validation prefix, own files."""
+    from annotated_transformer.data.corpus import load_corpus, parallel_prefix
+
+    if valid is None:
+        splits = (plan.train_split, plan.valid_split)
+        train_pairs, valid_pairs = (load_corpus(plan.corpus, split, plan.src, plan.tgt, root) for split in splits)
+        return train_pairs, valid_pairs
+    return parallel_prefix(plan.corpus, plan.src, plan.tgt), parallel_prefix(valid, plan.src, plan.tgt)
 
 
 def change(plan: "Recipe", settings: list[str]) -> "Recipe":
@@ -184,9 +189,8 @@ def translate(
         raise ValueError("give a text or --input, not both")
     lines = [text] if text is not None else input_lines(input)
     if n_best == 1:
-        for translation in translator.translate_stream(
-            lines, beam_size=beam_size, alpha=alpha, split=split, unknown=unknown
-        ):
+        at_once = 1 if input is None else 64
+        for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
             print(translation, flush=True)
         return
     for line in lines:
@@ -341,23 +345,17 @@ def attend(
     from annotated_transformer.plots import attention_page
 
     attention = open_translator(model, device).attention(text, target)
-    source_tokens, target_tokens = attention.source, attention.target
+    source, outputs = attention.source, attention.target
+    sides = {
+        "encoder self-attention": (source, source, attention.encoder),
+        "decoder self-attention": (outputs, attention.inputs, attention.decoder),
+        "decoder to source": (outputs, source, attention.cross),
+    }
     panels = [
-        {
-            "name": "encoder self-attention",
-            "queries": source_tokens,
-            "keys": source_tokens,
-            "weights": attention.encoder,
-        },
-        {
-            "name": "decoder self-attention",
-            "queries": target_tokens,
-            "keys": target_tokens,
-            "weights": attention.decoder,
-        },
-        {"name": "decoder to source", "queries": target_tokens, "keys": source_tokens, "weights": attention.cross},
+        {"name": name, "queries": queries, "keys": keys, "weights": weights}
+        for name, (queries, keys, weights) in sides.items()
     ]
-    write_whole(out, attention_page(" ".join(source_tokens), " ".join(target_tokens), panels))
+    write_whole(out, attention_page(" ".join(source), " ".join(outputs), panels))
     console.print(f"wrote {out}", soft_wrap=True)
 
 
@@ -434,6 +432,7 @@ def corpora() -> None:
 
 def main() -> None:
     """Run the command line; what a user can put right ends in one line on standard error and status 2."""
+    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         app()
     except (ValueError, OSError) as error:

@@ -1,0 +1,279 @@
+"""The command line as a user meets it: what it prints, and one clear line with status 2 for each kind of bad input."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from annotated_transformer import cli
+from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.checkpoint import save_model
+
+
+# A model with random weights seldom ends a sentence, which the command line says in a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command line in this process: (status, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["annotated-transformer", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model folder with random weights: enough for every path but good translations."""
+    torch.manual_seed(0)
+    tokenizer = train_tokenizer(phrasebook("en", "de", "train", 300), "en", "de", 300)
+    size = tokenizer.src_vocab_size
+    config = TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=64)
+    folder = tmp_path_factory.mktemp("models") / "random"
+    save_model(folder, Transformer(config), tokenizer)
+    return folder
+
+
+def refused(result, *words):
+    """One line on standard error that holds the words, status 2, and no traceback."""
+    status, _, err = result
+    assert status == 2, result
+    assert err.startswith("error: ") and err.count("\n") == 1 and "Traceback" not in err, err
+    for word in words:
+        assert str(word) in err, f"{word!r} is missing from {err!r}"
+
+
+def lines(path, *texts):
+    path.write_bytes("".join(f"{text}\n" for text in texts).encode())
+    return path
+
+
+# --- what works
+
+
+def test_every_command_has_help_with_an_example(run):
+    for command in ["train", "translate", "evaluate", "score", "attend", "average", "info"]:
+        status, out, _ = run(command, "--help")
+        assert status == 0 and f"annotated-transformer {command}" in out, command
+
+
+def test_translate_gives_one_line_for_each_line(run, model, tmp_path):
+    source = lines(tmp_path / "in.en", "March 3", "five kilometres", "March 3")
+    status, out, _ = run("translate", "--model", model, "--input", source)
+    assert status == 0 and len(out.splitlines()) == 3
+    assert out.splitlines()[0] == out.splitlines()[2]
+
+
+def test_translate_reads_gzip_and_a_single_text_alike(run, model, tmp_path):
+    path = tmp_path / "in.en.gz"
+    path.write_bytes(gzip.compress(b"March 3\n"))
+    assert run("translate", "-m", model, "-i", path)[1] == run("translate", "-m", model, "March 3")[1]
+
+
+def test_n_best_lists_candidates_best_first(run, model):
+    _, out, _ = run("translate", "-m", model, "--n-best", 3, "March 3")
+    scores = [float(line.split("\t")[0]) for line in out.splitlines()]
+    assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+
+
+def test_translate_answers_a_line_before_the_next_arrives(model):
+    command = [sys.executable, "-m", "annotated_transformer.cli", "translate", "-m", str(model)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"March 3\n")
+        process.stdin.flush()
+        assert process.stdout.readline().endswith(b"\n")
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_score_prints_total_and_mean(run, model):
+    status, out, _ = run("score", "-m", model, "March 3", "3. März")
+    total, mean, source, target = out.rstrip("\n").split("\t")
+    assert status == 0 and float(total) < float(mean) < 0 and (source, target) == ("March 3", "3. März")
+
+
+def test_evaluate_writes_scores_and_translations(run, model, tmp_path):
+    record, saved = tmp_path / "scores.json", tmp_path / "out.de"
+    arguments = ["evaluate", "-m", model, "--corpus", "phrasebook", "--split", "test", "--limit", 5, "--beam-size", 1]
+    status, out, _ = run(*arguments, "--record", record, "--save", saved)
+    assert status == 0 and "exactly right" in out and "nrefs:1|case:mixed" in out
+    assert json.loads(record.read_text())["sentences"] == len(saved.read_text().splitlines()) == 5
+
+
+def test_evaluate_scores_an_output_file_alone(run, tmp_path):
+    file = lines(tmp_path / "a.de", "ein kleiner Hund läuft über die Wiese", "drei Männer stehen vor dem Haus")
+    status, out, _ = run("evaluate", "--hypothesis", file, "--reference", file, "--language", "de")
+    assert status == 0 and "100" in out and "exactly right: 100.0%" in out
+
+
+def test_attend_writes_one_page_with_every_head(run, model, tmp_path):
+    page = tmp_path / "page.html"
+    status, _, _ = run("attend", "-m", model, "March 3", "--out", page)
+    text = page.read_text(encoding="utf-8")
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    assert status == 0 and "https://" not in text
+    for panel in data["panels"]:
+        weights = torch.tensor(panel["weights"])
+        assert weights.shape == (1, 2, len(panel["queries"]), len(panel["keys"]))
+        assert torch.allclose(weights.sum(-1), torch.ones(()), atol=0.01)
+
+
+def test_average_of_one_model_is_that_model(run, model, tmp_path):
+    status, _, _ = run("average", model, model, "--out", tmp_path / "mean")
+    same = run("translate", "-m", tmp_path / "mean", "March 3") == run("translate", "-m", model, "March 3")
+    assert status == 0 and same
+
+
+def test_info_counts_the_base_model(run):
+    status, out, _ = run("info", "base")
+    assert status == 0 and "63,045,632" in out
+
+
+def test_corpora_lists_them(run):
+    status, out, _ = run("corpora")
+    assert status == 0 and all(name in out for name in ["phrasebook", "multi30k", "wmt14"])
+
+
+def test_train_then_go_on(run, tmp_path):
+    """Ten updates on own files, then five more by the same command; the log holds each step once."""
+    for split, count in {"train": 60, "valid": 10}.items():
+        pairs = phrasebook("en", "de", "train" if split == "train" else "validation", count)
+        for side, language in enumerate(["en", "de"]):
+            lines(tmp_path / f"{split}.{language}", *(pair[side] for pair in pairs))
+    common = ["train", tmp_path / "train", "--src", "en", "--tgt", "de", "--valid", tmp_path / "valid", "--cpu"]
+    common += ["--out", tmp_path / "run"]
+    for setting in ["N=1", "d_model=16", "d_ff=32", "h=2", "d_k=8", "d_v=8", "vocab_size=200", "batch_tokens=256"]:
+        common += ["--set", setting]
+    common += ["--set", "log_every=5", "--set", "save_every=5", "--set", "precision=fp32"]
+    assert run(*common, "--set", "steps=10")[0] == 0
+    assert run(*common, "--set", "steps=15")[0] == 0
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in log if record["event"] == "update"] == [5, 10, 15]
+    assert run("translate", "-m", tmp_path / "run" / "model", "March 3")[0] == 0
+    refused(run(*common, "--set", "steps=15", "--set", "seed=2"), tmp_path / "run", "another run")
+
+
+# --- what is refused
+
+
+def test_missing_and_empty_files(run, model, tmp_path):
+    refused(run("translate", "-m", model, "-i", tmp_path / "none.en"), "none.en")
+    empty = lines(tmp_path / "empty.en")
+    refused(run("score", "-m", model, "--files", empty, empty), "empty")
+
+
+def test_sides_of_different_length(run, model, tmp_path):
+    two, one = lines(tmp_path / "a.en", "March 3", "March 4"), lines(tmp_path / "a.de", "3. März")
+    refused(run("score", "-m", model, "--files", two, one), "a.en", "a.de")
+    refused(run("evaluate", "-m", model, "--source", two, "--reference", one), "a.de")
+    refused(run("evaluate", "--hypothesis", two, "--reference", one, "--language", "de"), "2", "1")
+
+
+def test_bytes_that_are_not_utf8(run, model, tmp_path):
+    path = tmp_path / "latin.en"
+    path.write_bytes("fine\nmärz\n".encode("latin-1"))
+    refused(run("translate", "-m", model, "-i", path), "latin.en", "2", "UTF-8")
+
+
+def test_blank_line(run, model, tmp_path):
+    refused(run("translate", "-m", model, ""), "blank")
+    refused(run("translate", "-m", model, "-i", lines(tmp_path / "b.en", "March 3", "  ")), "2", "blank")
+
+
+def test_source_longer_than_the_model_allows(run, model):
+    refused(run("translate", "-m", model, "March 3 " * 100), "64", "split")
+    refused(run("score", "-m", model, "March 3", "3. März " * 100), "64")
+
+
+def test_characters_the_tokenizer_never_saw(run, model):
+    refused(run("translate", "-m", model, "March 漢"), "漢")
+    assert run("translate", "-m", model, "--unknown", "keep", "March 漢")[0] == 0
+
+
+def test_misspelt_names_get_the_nearest(run, model, tmp_path):
+    refused(run("train", "phrasebok"), "phrasebook")
+    refused(run("info", "bigg"), "'big'")
+    refused(run("train", "phrasebook", "--set", "warmpu=3", "--out", tmp_path / "x"), "warmup")
+    refused(run("evaluate", "-m", model, "--corpus", "multi3k"), "multi30k")
+
+
+def test_settings_out_of_range(run, tmp_path):
+    refused(run("train", "phrasebook", "--set", "steps=-1", "--out", tmp_path / "x"), "steps")
+    refused(run("train", "phrasebook", "--set", "dropout=1.5", "--out", tmp_path / "x"), "dropout")
+    refused(run("train", "phrasebook", "--set", "steps=many", "--out", tmp_path / "x"), "steps", "whole number")
+    assert not (tmp_path / "x").exists()
+
+
+def test_languages_the_phrasebook_lacks(run, tmp_path):
+    refused(run("train", "phrasebook", "--set", "tgt=pt", "--out", tmp_path / "x"), "pt", "de")
+
+
+def test_beam_and_limits_out_of_range(run, model):
+    refused(run("translate", "-m", model, "--beam-size", 0, "March 3"), "beam_size")
+    refused(run("info", "base", "--length", 0), "--length")
+
+
+def test_checkpoints_that_are_missing_foreign_damaged_or_newer(run, model, tmp_path):
+    refused(run("translate", "-m", tmp_path / "nowhere", "March 3"), "nowhere")
+    for name, spoil in {
+        "cut": cut_weights,
+        "bit": flip_a_byte,
+        "foreign": foreign_config,
+        "newer": newer_format,
+    }.items():
+        copy = tmp_path / name
+        copy.mkdir()
+        for file in model.iterdir():
+            (copy / file.name).write_bytes(file.read_bytes())
+        complaint = spoil(copy)
+        refused(run("translate", "-m", copy, "March 3"), name, complaint)
+
+
+def cut_weights(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    return "model.safetensors"
+
+
+def flip_a_byte(folder):
+    path = folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    return "model.safetensors"
+
+
+def foreign_config(folder):
+    (folder / "config.json").write_text('{"model_type": "marian"}')
+    return "not written by this package"
+
+
+def newer_format(folder):
+    about = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(about | {"format": 99}))
+    return "99"
+
+
+def test_a_device_that_is_not_there(run, model):
+    if not torch.cuda.is_available():
+        refused(run("translate", "-m", model, "--device", "cuda", "March 3"), "cuda")
+    refused(run("translate", "-m", model, "--device", "abacus", "March 3"), "abacus")
+
+
+def test_a_place_that_cannot_be_written(run, model, tmp_path):
+    file = lines(tmp_path / "file", "x")
+    refused(run("attend", "-m", model, "March 3", "--out", file / "page.html"), "file")
+    refused(run("average", model, "--out", file / "mean"), "file")
+    refused(run("train", "phrasebook", "--out", file / "run"), "file")
