@@ -76,9 +76,8 @@ class ParallelFiles:
         for number, (src, tgt) in enumerate(sides, 1):
             if src is None or tgt is None:
                 longer = number + sum(1 for _ in sides)
-                counts = (number - 1, longer) if src is None else (longer, number - 1)
-                counted = f"{self.src_path} has {counts[0]} lines and {self.tgt_path} has {counts[1]}"
-                raise ValueError(f"{counted}: line i of one must translate line i of the other")
+                src, tgt = (number - 1, longer) if src is None else (longer, number - 1)
+                raise ValueError(f"{self.src_path} has {src} lines and {self.tgt_path} has {tgt}: lines must match")
             for text, path in ((src, self.src_path), (tgt, self.tgt_path)):
                 if not text.strip():
                     raise ValueError(f"{path}, line {number} is blank: remove that line from both files")
@@ -288,17 +287,15 @@ class HubPairs:
     """A split streamed from the Hugging Face Hub, white space collapsed; pairs with a blank side are skipped."""
 
     hub: HubSplit
-    src: str
-    tgt: str
+    langs: tuple[str, str]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         from datasets import load_dataset
 
         hub = self.hub
         try:
-            rows = load_dataset(hub.repository, hub.config, split=hub.split, revision=hub.revision, streaming=True)
-            for row in rows:
-                src, tgt = (" ".join(row["translation"][lang].split()) for lang in (self.src, self.tgt))
+            for row in load_dataset(hub.repository, hub.config, split=hub.split, revision=hub.revision, streaming=True):
+                src, tgt = (" ".join(row["translation"][lang].split()) for lang in self.langs)
                 if src and tgt:
                     yield src, tgt
         except (OSError, RuntimeError) as error:
@@ -350,9 +347,8 @@ def load_corpus(
     made = dict(spec.made)
     if name == "phrasebook":
         return phrasebook(src, tgt, split, made[split])
-    for hub in spec.hub:
-        if (hub.split, hub.pair) == (split, pair):
-            return HubPairs(hub, src, tgt)
+    for hub in (hub for hub in spec.hub if (hub.split, hub.pair) == (split, pair)):
+        return HubPairs(hub, (src, tgt))
     stored = "all" if split in made else split
     sides = {file.lang: file for file in spec.files if file.split == stored and file.pair in ("", pair)}
     files = parallel_files(find_file(sides[src], root), find_file(sides[tgt], root))

@@ -72,7 +72,7 @@ def apply_merges(word: tuple[str, ...], ranks: dict[tuple[str, str], int]) -> li
         word = merge(word, min(known, key=ranks.__getitem__))
         stages.append(word)
 
-# %% ../../nbs/data/tokenizer.ipynb #cell18
+# %% ../../nbs/data/tokenizer.ipynb #cell19
 def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Tokenizer:
     """An untrained byte-pair tokeniser whose decoding gives the text back, composed (NFC) and if asked lower-cased.
 
@@ -88,7 +88,7 @@ def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Token
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return tokenizer
 
-# %% ../../nbs/data/tokenizer.ipynb #cell22
+# %% ../../nbs/data/tokenizer.ipynb #cell23
 def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, lowercase: bool = False) -> Tokenizer:
     """Learn a byte-pair vocabulary of at most `vocab_size` tokens, the four special ones included (§5.1).
 
@@ -96,11 +96,9 @@ def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, 
         ValueError: there is no text, or single characters alone fill more than the vocabulary.
     """
     special = ["[pad]", "[bos]", "[eos]", "[unk]"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=special, limit_alphabet=1000, show_progress=False
-    )
+    settings = {"special_tokens": special, "limit_alphabet": 1000, "show_progress": False}
     tokenizer = empty_tokenizer(spaces_only, lowercase)
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab_size, **settings))
     tokenizer.encode_special_tokens = True
     size = tokenizer.get_vocab_size()
     if size <= len(special):
@@ -109,7 +107,7 @@ def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, 
         raise ValueError(f"vocab_size {vocab_size} is too small: characters and special tokens alone take {size}")
     return tokenizer
 
-# %% ../../nbs/data/tokenizer.ipynb #cell31
+# %% ../../nbs/data/tokenizer.ipynb #cell32
 @lru_cache(maxsize=16)
 def _moses(lang: str) -> tuple[Any, Any, Any]:
     """The Moses normaliser, tokeniser and detokeniser of one language, made once."""
@@ -117,20 +115,20 @@ def _moses(lang: str) -> tuple[Any, Any, Any]:
 
     return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
 
-# %% ../../nbs/data/tokenizer.ipynb #cell32
+# %% ../../nbs/data/tokenizer.ipynb #cell33
 def moses_tokenize(lines: Iterable[str], lang: str, lowercase: bool = False) -> list[str]:
     """Lines in Moses' tokens, one space between them: lower-cased if asked, then punctuation made uniform, then cut."""
     normalizer, tokenizer, _ = _moses(lang)
     texts = (line.lower() if lowercase else line for line in lines)
     return [" ".join(tokenizer.tokenize(normalizer.normalize(text), escape=False)) for text in texts]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell35
+# %% ../../nbs/data/tokenizer.ipynb #cell39
 def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     """Running text again from lines of Moses tokens; not every space returns as it was."""
     detokenizer = _moses(lang)[2]
     return [detokenizer.detokenize(line.split(" "), unescape=False) if line else "" for line in lines]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell38
+# %% ../../nbs/data/tokenizer.ipynb #cell42
 @dataclass(frozen=True, eq=False)
 class LanguagePair:
     """Two byte-pair tokenisers, their languages, and how text is prepared for them."""
@@ -161,13 +159,18 @@ class LanguagePair:
         """Texts as the byte-pair tokeniser gets them: cut by Moses if this pair says so."""
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
-# %% ../../nbs/data/tokenizer.ipynb #cell40
+    def unknown_characters(self, text: str) -> list[str]:
+        """The characters of a source text that the vocabulary lacks, each once, in order."""
+        seen = self.source.normalizer.normalize_str(self.prepare([text], self.src_lang)[0])
+        return [character for character in dict.fromkeys(seen) if self.source.token_to_id(character) is None]
+
+# %% ../../nbs/data/tokenizer.ipynb #cell44
 def token_names(tokenizer: Tokenizer, text: str) -> list[str]:
     """The tokens of a prepared text as strings, '</s>' for the end: labels for an axis."""
     row = tokenizer.encode(text)
     return ["</s>" if i == EOS else token for i, token in zip(row.ids, row.tokens, strict=True)]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell42
+# %% ../../nbs/data/tokenizer.ipynb #cell46
 def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
     """Write tokenizer.json, text.json and, for separate vocabularies, target_tokenizer.json."""
     settings = {name: getattr(pair, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
@@ -176,7 +179,7 @@ def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
         write_whole(directory / "target_tokenizer.json", pair.target.to_str().encode())
     write_whole(directory / "text.json", (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode())
 
-# %% ../../nbs/data/tokenizer.ipynb #cell44
+# %% ../../nbs/data/tokenizer.ipynb #cell48
 def read_tokenizer(path: Path) -> Tokenizer:
     """One tokenizer.json with this package's special tokens.
 
@@ -196,7 +199,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     tokenizer.encode_special_tokens = True
     return tokenizer
 
-# %% ../../nbs/data/tokenizer.ipynb #cell46
+# %% ../../nbs/data/tokenizer.ipynb #cell50
 def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json.
 
@@ -216,7 +219,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: format {found['format']}, but this version reads format 1; upgrade the package")
     return {name: found[name] for name in kinds}
 
-# %% ../../nbs/data/tokenizer.ipynb #cell48
+# %% ../../nbs/data/tokenizer.ipynb #cell52
 class PairTokenizer(LanguagePair):
     """Text to ids and back for a pair of languages."""
 
@@ -242,11 +245,6 @@ class PairTokenizer(LanguagePair):
         """The target tokens of one text as strings, '</s>' for the end."""
         return token_names(self.target, self.prepare([text], self.tgt_lang)[0])
 
-    def unknown_characters(self, text: str) -> list[str]:
-        """The characters of a source text that the vocabulary lacks, each once, in order."""
-        seen = self.source.normalizer.normalize_str(self.prepare([text], self.src_lang)[0])
-        return [character for character in dict.fromkeys(seen) if self.source.token_to_id(character) is None]
-
     def save(self, directory: str | Path) -> None:
         """Write tokenizer.json, text.json and, for separate vocabularies, target_tokenizer.json."""
         save_tokenizer(self, Path(directory))
@@ -259,7 +257,7 @@ class PairTokenizer(LanguagePair):
         target = source if found["joint"] else read_tokenizer(directory / "target_tokenizer.json")
         return cls(source, target, found["src_lang"], found["tgt_lang"], found["moses"], found["lowercase"])
 
-# %% ../../nbs/data/tokenizer.ipynb #cell50
+# %% ../../nbs/data/tokenizer.ipynb #cell54
 def side_texts(
     pairs: Iterable[tuple[str, str]], langs: tuple[str, str], sides: tuple[int, ...], moses: bool, lowercase: bool
 ) -> Iterator[str]:
@@ -268,7 +266,7 @@ def side_texts(
         for side in sides:
             yield moses_tokenize([pair[side]], langs[side], lowercase)[0] if moses else pair[side]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell51
+# %% ../../nbs/data/tokenizer.ipynb #cell55
 def train_tokenizer(
     pairs: Iterable[tuple[str, str]], src_lang: str, tgt_lang: str, vocab_size: int,
     joint: bool = True, moses: bool = False, lowercase: bool = False,
