@@ -6,7 +6,7 @@
 __all__ = ['COLOURS', 'SEQUENTIAL', 'axes', 'heatmap', 'matrices', 'label_squares', 'lines', 'bars_with_slider', 'points',
            'position_map', 'ranges', 'shares', 'touchable_curves', 'slot_order', 'sentence_lengths', 'merge_steps',
            'token_counts', 'padding_picture', 'training_curves', 'grouped_bars', 'row_dots', 'row_intervals',
-           'attention_chart', 'attention_page']
+           'attention_chart', 'beam_lattice', 'attention_page']
 
 # %% ../nbs/plots.ipynb #cell2
 import json
@@ -389,6 +389,26 @@ def attention_chart(weights: Tensor, queries: Sequence[str], keys: Sequence[str]
     return chart.properties(width=26 * len(keys), height=22 * len(queries))
 
 # %% ../nbs/plots.ipynb #cell68
+def beam_lattice(columns: Sequence[Sequence[tuple[str, int, float, str]]], begin: str = "[bos]") -> Figure:
+    """Draw (word, parent among the last step's live, log-probability, "live" | "ended" | "dropped") by step."""
+    colours = {"live": COLOURS["sky"], "ended": COLOURS["green"], "dropped": "#d9d9d9"}
+    figure, ax = axes(1.0 + 1.35 * len(columns), 0.8 + 0.62 * max(map(len, columns)))
+    box = dict(ha="center", va="center", fontsize=8.5)
+    parents = [(0, 0)]
+    ax.text(0, 0, begin, bbox=dict(boxstyle="round", facecolor="white"), **box)
+    for step, column in enumerate(columns, start=1):
+        for place, (word, parent, log_prob, state) in enumerate(column):
+            x, y = parents[parent]
+            ax.plot([x, step], [y, -place], color="#888888" if state != "dropped" else "#cccccc", linewidth=1, zorder=0)
+            ax.text(step, -place, f"{word}\n{log_prob:.2f}", bbox=dict(boxstyle="round", facecolor=colours[state]), **box)
+        parents = [(step, -place) for place, entry in enumerate(column) if entry[3] == "live"]
+    ax.set(xlim=(-0.5, len(columns) + 0.5), ylim=(0.5 - max(map(len, columns)), 0.6), xlabel="step", yticks=[])
+    ax.set_xticks(range(1, len(columns) + 1))
+    ax.spines["left"].set_visible(False)
+    ax.grid(False)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell71
 def attention_page(source: str, target: str, panels: Sequence[dict]) -> str:
     """A self-contained HTML page of attention weights.
 
