@@ -182,9 +182,9 @@ def test_a_command_counts_as_an_import_of_the_command_line(small_package):
 
 
 def test_a_docstring_is_plain_text():
-    lines = ["Length penalty (5 + |Y|)^a of `tokens`, for *all* rows."]
+    lines = ["**Note** Length penalty (5 + |Y|)^a of `tokens`, for *all* rows."]
     chapters.plain_docstring(None, "function", "f", None, None, lines)
-    assert lines == [r"Length penalty (5 + \|Y\|)^a of ``tokens``, for \*all\* rows."]
+    assert lines == [r"**Note** Length penalty (5 + \|Y\|)^a of ``tokens``, for \*all\* rows."]
 
 
 # -- launch ----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from docutils import nodes
+from nbclient import NotebookClient
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
@@ -257,6 +258,7 @@ def own_kernel_profile(app) -> None:
     settings = "c.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
     (profile / "ipython_kernel_config.py").write_text(settings, encoding="utf-8")
     os.environ["IPYTHONDIR"] = str(profile.parent)
+    NotebookClient.startup_timeout.default_value = 300  # seconds; a busy machine is no reason to give up
 
 
 def read_chapter(app, docname: str, source: list[str]) -> None:
@@ -306,7 +308,7 @@ def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
     """Sphinx event: a docstring is plain text with `code`; what reStructuredText would take for its signs is kept."""
     text = "\n".join(lines)
     text = re.sub(r"(?<![`:\w])`([^`\n]+)`(?!`)", r"``\1``", text)
-    pieces = re.split(r"(``.*?``)", text)
+    pieces = re.split(r"(``.*?``|\*\*\w[^*\n]*\*\*)", text)
     pieces[::2] = [re.sub(r"([|*])", r"\\\1", piece) for piece in pieces[::2]]
     lines[:] = "".join(pieces).split("\n")
 
