@@ -204,13 +204,17 @@ def shares(bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = "", 
 
 # %% ../nbs/plots.ipynb #cell35
 def touchable_curves(
-    rows: Sequence[dict[str, float | str]], x_name: str, y_name: str, kind: str, *, title: str = ""
+    rows: Sequence[dict[str, float | str]], x_name: str, y_name: str, kind: str, *, description: str
 ) -> alt.Chart:
-    """Log-log curves of `rows`, each a dictionary with x_name, y_name and the curve's name under `kind`."""
+    """Log-log curves of `rows`, each a dictionary with x_name, y_name and the curve's name under `kind`.
+
+    `description` is read out where the chart can't be seen.
+    """
     names = list(dict.fromkeys(str(row[kind]) for row in rows))
     colours = [COLOURS[name] for name in ["blue", "orange", "green", "vermillion", "purple", "black"]][: len(names)]
     scale, axis = alt.Scale(type="log", nice=False), alt.Axis(tickCount=6, format="~s")
-    return alt.Chart(alt.Data(values=list(rows)), title=title, width=460, height=280).mark_line(point=True).encode(
+    chart = alt.Chart(alt.Data(values=list(rows)), description=description, width=460, height=280)
+    return chart.mark_line(point=True).encode(
         x=alt.X(x_name, type="quantitative", scale=scale, axis=axis),
         y=alt.Y(y_name, type="quantitative", scale=scale, axis=axis),
         color=alt.Color(kind, type="nominal", sort=names, scale=alt.Scale(domain=names, range=colours)),
