@@ -178,7 +178,7 @@ def corpora() -> dict[str, CorpusSpec]:
         "iwslt17": (HubSplit("train", "en-de", 206_112, "IWSLT/iwslt2017", "iwslt2017-en-de", "refs/convert/parquet"),),
     }
     made = {
-        "phrasebook": (("train", 20_000), ("val", 1_000), ("test", 1_000)),
+        "phrasebook": (("train", 100_000), ("val", 1_000), ("test", 1_000)),
         "tatoeba": (("train", 166_376), ("val", 1_757), ("test", 1_680)),
     }
     table = {
