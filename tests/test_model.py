@@ -323,6 +323,19 @@ def test_shared_embedding_is_one_parameter():
     assert apart.src_embedding.weight.shape == (50, 32) and apart.tgt_embedding.weight.shape == (40, 32)
 
 
+def test_first_weights_have_the_variance_of_their_rule():
+    torch.manual_seed(0)
+    model = Transformer(replace(SMALL, d_model=256, d_ff=512, d_k=64, d_v=64))
+    layer = model.decoder.layers[0]
+    for attention in (layer.self_attention, layer.source_attention):
+        for projection in (attention.W_Q, attention.W_K, attention.W_V):
+            assert math.isclose(projection.weight.var().item() * 512, 1.0, rel_tol=0.03), "half of Glorot's 2 / (256 + 256)"
+        assert math.isclose(attention.W_O.weight.var().item() * 512, 2.0, rel_tol=0.03)
+    assert math.isclose(layer.feed_forward.W_1.weight.var().item() * (256 + 512), 2.0, rel_tol=0.03)
+    assert math.isclose(model.tgt_embedding.weight.var().item() * 256, 1.0, rel_tol=0.03)
+    assert not layer.feed_forward.W_1.bias.any()
+
+
 def test_first_loss_is_that_of_a_model_that_knows_nothing():
     torch.manual_seed(0)
     config = TransformerConfig(
