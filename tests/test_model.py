@@ -329,7 +329,7 @@ def test_first_weights_have_the_variance_of_their_rule():
     layer = model.decoder.layers[0]
     for attention in (layer.self_attention, layer.source_attention):
         for projection in (attention.W_Q, attention.W_K, attention.W_V):
-            assert math.isclose(projection.weight.var().item() * 512, 1.0, rel_tol=0.03), "half of Glorot's 2 / (256 + 256)"
+            assert math.isclose(projection.weight.var().item() * 512, 1.0, rel_tol=0.03), "half of Glorot's"
         assert math.isclose(attention.W_O.weight.var().item() * 512, 2.0, rel_tol=0.03)
     assert math.isclose(layer.feed_forward.W_1.weight.var().item() * (256 + 512), 2.0, rel_tol=0.03)
     assert math.isclose(model.tgt_embedding.weight.var().item() * 256, 1.0, rel_tol=0.03)
