@@ -172,11 +172,11 @@ class CorpusSpec:
 # %% ../../nbs/data/corpus.ipynb #cell31
 def corpora() -> dict[str, CorpusSpec]:
     """All named corpora by name."""
-    ted, wmt = "CC BY-NC-ND 3.0, TED Conference LLC", ("wmt/wmt14", "de-en", "fr-en")
-    streams = {
-        "wmt14": (HubSplit("train", "en-de", 4_508_785, *wmt[:2]), HubSplit("train", "en-fr", 40_836_715, wmt[0], wmt[2])),
-        "iwslt17": (HubSplit("train", "en-de", 206_112, "IWSLT/iwslt2017", "iwslt2017-en-de", "refs/convert/parquet"),),
-    }
+    ted, wmt = "CC BY-NC-ND 3.0, TED Conference LLC", "wmt/wmt14"
+    german = HubSplit("train", "en-de", 4_508_785, wmt, "de-en")
+    french = HubSplit("train", "en-fr", 40_836_715, wmt, "fr-en")
+    talks = HubSplit("train", "en-de", 206_112, "IWSLT/iwslt2017", "iwslt2017-en-de", "refs/convert/parquet")
+    streams = {"wmt14": (german, french), "iwslt17": (talks,)}
     made = {
         "phrasebook": (("train", 100_000), ("val", 1_000), ("test", 1_000)),
         "tatoeba": (("train", 166_376), ("val", 1_757), ("test", 1_680)),
