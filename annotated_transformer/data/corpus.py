@@ -294,7 +294,8 @@ class HubPairs:
 
         hub = self.hub
         try:
-            for row in load_dataset(hub.repository, hub.config, split=hub.split, revision=hub.revision, streaming=True):
+            options = {"split": hub.split, "revision": hub.revision, "streaming": True}
+            for row in load_dataset(hub.repository, hub.config, **options):
                 src, tgt = (" ".join(row["translation"][lang].split()) for lang in self.langs)
                 if src and tgt:
                     yield src, tgt
