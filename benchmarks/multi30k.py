@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 
 from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
 
@@ -35,6 +36,13 @@ def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -
     seconds = time.perf_counter() - start
     results = {result.name: asdict(result) for result in scores(outputs, [target for _, target in pairs], "de")}
     return {"sentences": len(pairs), "seconds": round(seconds, 1), "scores": results}
+
+
+def averaging(run: Path, search: tuple[int, float], average: float) -> dict[str, float]:
+    """BLEU on the validation split of the last checkpoint alone, beside that of the average."""
+    last = Translator.from_pretrained(checkpoints(run)[-1])
+    alone = evaluate(last, "val", *search)["scores"][CONVENTION]["value"]
+    return {"last checkpoint": alone, "average": average}
 
 
 def main(run: Path) -> None:
@@ -56,6 +64,7 @@ def main(run: Path) -> None:
         "seconds": log[-1]["seconds"],
         "search": {"beam_size": best[0], "alpha": best[1], "chosen_on": "val"},
         "validation_grid": [{"beam_size": b, "alpha": a, "bleu": value} for (b, a), value in grid.items()],
+        "averaging": averaging(run, best, grid[best]),
         "tests": {split: evaluate(translator, split, *best) for split in TESTS},
     }
     OUT.mkdir(parents=True, exist_ok=True)
