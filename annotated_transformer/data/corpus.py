@@ -253,7 +253,8 @@ def download(file: TextFile, root: Path) -> Path:
     """
     hint = "set ANNOTATED_TRANSFORMER_DATA to a directory that holds it"
     if not file.url:
-        raise ValueError(f"{file.path} has to be prepared by yourself, see {corpora()[file.corpus].source}; then {hint}")
+        how = corpora()[file.corpus].source
+        raise ValueError(f"{file.path} has to be prepared by yourself, see {how}; then {hint}")
     try:
         with urllib.request.urlopen(file.url, timeout=60) as response:
             text = unpack(response.read(), file.member, file.column)
