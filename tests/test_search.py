@@ -227,6 +227,14 @@ def test_outputs_at_the_limit_are_marked_unfinished(limit):
         assert not h.finished and len(h.tokens) == limit
 
 
+def test_each_sentence_of_a_batch_has_its_own_limit():
+    model, src = tiny_model(), sources(3)
+    with torch.no_grad():
+        model.tgt_embedding.weight[EOS] = 0.0
+    assert [len(h.tokens) for h in greedy(model, src)] == [53, 54, 55]
+    assert [len(hs[0].tokens) for hs in beam(model, src, 1)] == [53, 54, 55]
+
+
 def test_the_last_place_may_be_the_end_token():
     vocab = 4
     model, src = tiny_model(vocab), sources(1, 5, 5).clamp(max=3)

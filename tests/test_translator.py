@@ -206,6 +206,8 @@ def test_input_faults_name_the_line(translator):
     assert "line 2 is blank" in message(lambda: translator.translate(["one", " \n"]))
     assert "line 12 is blank" in message(lambda: translator.translate(["one", ""], first_line=11))
     assert "line 3 is blank" in message(lambda: list(translator.translate_stream(["one", "two", "", "four"])))
+    assert "line 3 is blank" in message(lambda: list(translator.translate_stream(["one", "two", ""], lines_at_once=2)))
+    assert "line 2 is blank" in message(lambda: translator.n_best(["one", " \t"], 1))
     assert "target line 2 is blank" in message(lambda: translator.score(["one", "two"], ["eins", ""]))
     assert "2 sources and 1 targets" in message(lambda: translator.score(["one", "two"], ["eins"]))
 
