@@ -1,0 +1,239 @@
+"""Checkpoints: whole or not at all, every damage told by name, averages exact."""
+
+import json
+import resource
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import data
+
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training import checkpoint
+from annotated_transformer.training.checkpoint import (
+    average_checkpoints,
+    average_weights,
+    load_checkpoint,
+    load_model,
+    save_checkpoint,
+    save_model,
+)
+from annotated_transformer.training.schedule import adam
+
+
+def new_model(seed=0, **changes):
+    torch.manual_seed(seed)
+    size = data()[0].src_vocab_size
+    return Transformer(replace(TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8), **changes))
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+
+
+def trained(seed=0):
+    """A model and its Adam after one update."""
+    model = new_model(seed)
+    optimizer = adam(model)
+    optimizer.param_groups[0]["lr"] = 0.01
+    model(torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]])).square().sum().backward()
+    optimizer.step()
+    return model, optimizer
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    save_model(tmp_path / "model", new_model(), data()[0])
+    return tmp_path / "model"
+
+
+def test_what_is_saved_comes_back(folder):
+    model, tokenizer = load_model(folder)
+    assert same(model, new_model()) and not model.training
+    assert tokenizer.encode_source(["ba du"]) == data()[0].encode_source(["ba du"])
+    assert model.src_embedding.weight is model.tgt_embedding.weight
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["config.json", "model.safetensors", "text.json", "tokenizer.json"]
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_separate_embeddings_stay_separate(tmp_path):
+    size = data()[0].src_vocab_size
+    save_model(tmp_path / "m", new_model(shared_vocab=False, tgt_vocab_size=size), data()[0])
+    model, _ = load_model(tmp_path / "m")
+    assert model.src_embedding.weight is not model.tgt_embedding.weight
+    assert not torch.equal(model.src_embedding.weight, model.tgt_embedding.weight)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-50] ^= 1
+    path.write_bytes(content)
+
+
+def edit(path, **changes):
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | changes))
+
+
+def edit_architecture(path, **changes):
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"architecture": about["architecture"] | changes}))
+
+
+FAULTS = {
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+    "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
+    "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json"),
+    "truncated": (lambda f: cut(f / "model.safetensors"), "is damaged"),
+    "empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "is damaged"),
+    "altered": (lambda f: flip(f / "model.safetensors"), "not the file that was saved here"),
+    "config cut": (lambda f: cut(f / "config.json"), "can't be read"),
+    "config not UTF-8": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe"), "can't be read"),
+    "config a list": (lambda f: (f / "config.json").write_text("[]"), "not written by this package"),
+    "foreign": (lambda f: (f / "config.json").write_text('{"model_type": "bart"}'), "not written by this package"),
+    "newer": (lambda f: edit(f / "config.json", format=2), "format 2 and this version reads 1"),
+    "more layers": (lambda f: edit_architecture(f / "config.json", N=2), "another architecture"),
+    "wider": (lambda f: edit_architecture(f / "config.json", d_ff=64), "has shape"),
+    "misspelt": (lambda f: edit_architecture(f / "config.json", drop_out=0), "did you mean 'dropout'"),
+    "out of range": (lambda f: edit_architecture(f / "config.json", dropout=2.0), "dropout is 2"),
+    "other vocabulary": (
+        lambda f: edit_architecture(f / "config.json", src_vocab_size=99, tgt_vocab_size=99), "don't belong together"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_named(folder, fault):
+    spoil, message = FAULTS[fault]
+    spoil(folder)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_model(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_run_given_for_a_model_gets_a_hint(folder):
+    with pytest.raises(ValueError, match=f"did you mean {folder}"):
+        load_model(folder.parent)
+
+
+@pytest.mark.parametrize(("name", "spoil", "message"), [
+    ("optimizer.safetensors", cut, "is damaged"), ("optimizer.safetensors", flip, "not the file"),
+    ("optimizer.safetensors", Path.unlink, "is missing"), ("progress.json", cut, "can't be read"),
+    ("progress.json", Path.unlink, "is missing"), ("model.safetensors", flip, "not the file"),
+])  # fmt: skip
+def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(tmp_path, name, spoil, message):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    spoil(tmp_path / "c" / name)
+    other = new_model(5)
+    with pytest.raises(ValueError, match=message):
+        load_checkpoint(tmp_path / "c", other, adam(other))
+    assert same(other, new_model(5))
+
+
+def test_a_checkpoint_brings_back_adam(tmp_path):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1, "epoch": 3})
+    other = new_model(5)
+    restored = adam(other)
+    assert load_checkpoint(tmp_path / "c", other, restored) == {"step": 1, "epoch": 3}
+    assert same(model, other)
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        for name in ("step", "exp_avg", "exp_avg_sq"):
+            assert torch.equal(optimizer.state[a][name], restored.state[b][name])
+
+
+@pytest.mark.parametrize("failing_call", [1, 2])
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing_call):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    calls, real = [], checkpoint.save_file
+    newer_model, newer_optimizer = trained(1)
+    newer = (newer_model, data()[0], newer_optimizer)
+
+    def full(*args):
+        calls.append(1)
+        if len(calls) == failing_call:
+            Path(args[1]).write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+        real(*args)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    for name in ("c", "d"):
+        calls.clear()
+        with pytest.raises(ValueError, match="No space left on device.*free some space"):
+            save_checkpoint(tmp_path / name, *newer, {"step": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    other = new_model(5)
+    assert load_checkpoint(tmp_path / "c", other, adam(other)) == {"step": 1} and same(other, model)
+
+
+def test_a_write_that_the_system_refuses(folder):
+    """A limit on the size of files makes real writes fail, in safetensors' own code too."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
+    try:
+        with pytest.raises(ValueError, match="can't be written"):
+            save_model(folder, new_model(1), data()[0])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ValueError, match="can't be written"):
+        save_model(tmp_path / "file" / "model", new_model(), data()[0])
+    with pytest.raises(ValueError, match="can't be written"):
+        save_model("/proc/model", new_model(), data()[0])
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path):
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "novel.txt").write_text("chapter one")
+    with pytest.raises(ValueError, match="holds no model"):
+        save_model(tmp_path / "documents", new_model(), data()[0])
+    assert (tmp_path / "documents" / "novel.txt").read_text() == "chapter one"
+
+
+def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
+    shutil.copytree(folder, folder.with_name(".draft-model"))
+    shutil.copytree(folder, folder.with_name(".old-model"))
+    save_model(folder, new_model(1), data()[0])
+    assert same(load_model(folder)[0], new_model(1)) and [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_averages_are_exact_and_ties_are_kept(tmp_path):
+    models = [new_model(seed) for seed in range(3)]
+    folders = [tmp_path / str(seed) for seed in range(3)]
+    for path, model in zip(folders, models, strict=True):
+        save_model(path, model, data()[0])
+    average_checkpoints(folders, tmp_path / "mean")
+    mean, _ = load_model(tmp_path / "mean")
+    for middle, *parts in zip(*(m.parameters() for m in (mean, *models)), strict=True):
+        assert torch.equal(middle, torch.stack(parts).double().mean(0).float())
+    assert mean.src_embedding.weight is mean.tgt_embedding.weight
+    assert all(torch.equal(a, b) for a, b in zip(
+        average_weights([folders[0]] * 3).values(), average_weights(folders[:1]).values(), strict=True))
+
+
+@pytest.mark.parametrize("change", [{"N": 2}, {"h": 1, "d_k": 16, "d_v": 16}, {"dropout": 0.5}])
+def test_what_does_not_belong_together_is_not_averaged(folder, change):
+    save_model(folder.with_name("other"), new_model(**change), data()[0])
+    with pytest.raises(ValueError, match="can't be averaged"):
+        average_checkpoints([folder, folder.with_name("other")], folder.with_name("mean"))
+    assert not folder.with_name("mean").exists()
+
+
+def test_averaging_nothing_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no checkpoint to average"):
+        average_checkpoints([], tmp_path / "mean")

@@ -1,0 +1,351 @@
+"""The training loop: parts equal the whole, a stopped or killed run goes on to the same losses, faults are named."""
+
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import SETTINGS, losses, sentences, start
+
+from annotated_transformer.data.batching import batches, collate
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.training import trainer
+from annotated_transformer.training.checkpoint import checkpoints, load_model
+from annotated_transformer.training.recipes import Recipe, prepare, recipe, recipes
+from annotated_transformer.training.run import TrainingConfig
+from annotated_transformer.training.trainer import fit, summed_loss, update, validation_loss
+
+TINY_RUN = Path(__file__).with_name("tiny_run.py")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The same arithmetic in this process and in those that the tests start."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """The folder of a run that nobody disturbed."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    assert fit(start(folder)) == "finished"
+    return folder
+
+
+def weights(folder: Path) -> list[torch.Tensor]:
+    return [p.detach() for p in load_model(folder)[0].parameters()]
+
+
+def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def stop_at(step, number):
+    """A report that sends a signal to this process at a step."""
+    def report(record):
+        if record["event"] == "update" and record["step"] == step:
+            signal.raise_signal(number)
+    return report
+
+
+def spawn(folder: Path, **settings: int | float | str) -> subprocess.Popen:
+    """A run in another process."""
+    words = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+    return subprocess.Popen(
+        [sys.executable, TINY_RUN, folder, *words], env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:
+    """Until the log has so many lines, or the process has ended."""
+    log = folder / "log.jsonl"
+    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < count):
+        time.sleep(0.005)
+
+
+# One update
+
+
+def test_micro_batches_equal_the_batch():
+    results = []
+    for parts in (1, 4):
+        run = start(Path("unused"), dropout=0.0, accumulate=parts)
+        source = batches(run.train, 48, 1)
+        totals = [update(run, next(source)[1]).item() for _ in range(4)]
+        results.append((totals, torch.cat([p.detach().flatten() for p in run.model.parameters()])))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
+    assert torch.allclose(results[0][1], results[1][1], atol=1e-5)
+
+
+def test_more_parts_than_rows_is_no_error():
+    run = start(Path("unused"), accumulate=64)
+    assert math.isfinite(update(run, collate(run.train, [0, 1])))
+
+
+def test_the_gradient_is_that_of_the_loss_per_real_token():
+    run = start(Path("unused"), dropout=0.0)
+    batch = next(batches(run.train, 48, 1))[1]
+    expected = torch.autograd.grad(summed_loss(run, batch) / batch.tokens, list(run.model.parameters()))
+    seen = []
+    run.optimizer.step = lambda: seen.extend(p.grad.clone() for p in run.model.parameters())
+    update(run, batch)
+    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(seen, expected, strict=True))
+
+
+def test_dropout_is_seeded_by_update():
+    run = start(Path("unused"), dropout=0.5)
+    batch = next(batches(run.train, 48, 1))[1]
+    run.optimizer.step = lambda: None
+    first, second = update(run, batch), update(run, batch)
+    run.progress.step = 0
+    assert update(run, batch) == first != second
+
+
+def test_bf16_stays_close_to_fp32():
+    results = {}
+    for precision in ("fp32", "bf16"):
+        run = start(Path("unused"), precision=precision, warmup=100)
+        source = batches(run.train, 48, 1)
+        first = [next(source)[1] for _ in range(5)]
+        results[precision] = [(update(run, batch) / batch.tokens).item() for batch in first]
+        assert all(p.dtype == torch.float32 for p in run.model.parameters())
+    assert results["bf16"] == pytest.approx(results["fp32"], rel=0.01) and results["bf16"] != results["fp32"]
+
+
+def test_validation_has_neither_dropout_nor_smoothing_and_leaves_no_trace():
+    run = start(Path("unused"), dropout=0.5)
+    batch = collate(run.valid, range(len(run.valid)))
+    logits = run.model.eval()(batch.src, batch.tgt_in)
+    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=0)
+    assert validation_loss(run) == pytest.approx(expected.item(), rel=1e-5)
+    assert validation_loss(run) == validation_loss(run)
+
+
+# Stopping and going on
+
+
+def test_a_run_leaves_its_folder_in_order(whole):
+    assert sorted(path.name for path in whole.iterdir()) == ["checkpoints", "log.jsonl", "model", "run.json"]
+    assert [path.name for path in checkpoints(whole)] == ["step-00000008", "step-00000012"]
+    steps = [(event, step) for event, step, _ in losses(whole)]
+    assert [step for event, step in steps if event == "update"] == list(range(1, 13))
+    assert [step for event, step in steps if event == "validation"] == [4, 8, 12]
+    parts = [weights(path) for path in checkpoints(whole)]
+    mean = [torch.stack(pair).double().mean(0).float() for pair in zip(*parts, strict=True)]
+    assert equal(weights(whole / "model"), mean)
+
+
+@pytest.mark.parametrize("step", [7, 8])
+def test_a_stopped_run_goes_on_bit_by_bit(whole, tmp_path, step):
+    assert fit(start(tmp_path / "r", report=stop_at(step, signal.SIGTERM))) == "interrupted"
+    assert checkpoints(tmp_path / "r")[-1].name == f"step-{step:08d}"
+    assert not (tmp_path / "r" / "model").exists()
+    assert fit(start(tmp_path / "r")) == "finished"
+    assert losses(tmp_path / "r") == losses(whole)
+    assert equal(*(weights(folder / "checkpoints" / "step-00000012") for folder in (tmp_path / "r", whole)))
+
+
+def test_a_log_line_that_spans_the_interruption_is_the_same(tmp_path):
+    for name, report in (("a", lambda record: None), ("b", stop_at(4, signal.SIGINT))):
+        run = start(tmp_path / name, report=report, log_every=4, save_every=100, steps=8)
+        if name == "b":
+            original = trainer.stop_agreed
+            trainer.stop_agreed = lambda run, stops: run.progress.step == 6
+            try:
+                assert fit(run) == "interrupted"
+            finally:
+                trainer.stop_agreed = original
+            run = start(tmp_path / name, log_every=4, save_every=100, steps=8)
+        assert fit(run) == "finished"
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_ends_cleanly(whole, tmp_path, number):
+    process = spawn(tmp_path / "r", pause=0.1)
+    wait_for_lines(tmp_path / "r", 5, process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out.strip(), err) == (0, "interrupted", "")
+    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+
+
+def test_kill_9_loses_nothing(whole, tmp_path):
+    process = spawn(tmp_path / "r", pause=0.1)
+    wait_for_lines(tmp_path / "r", 7, process)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_again_and_again(tmp_path):
+    settings = {"save_every": 2, "steps": 40, "keep": 1}
+    assert fit(start(tmp_path / "whole", **settings)) == "finished"
+    rng, kills = random.Random(), 0
+    for _ in range(12):
+        process = spawn(tmp_path / "r", pause=0.01, **settings)
+        log = tmp_path / "r" / "log.jsonl"
+        wait_for_lines(tmp_path / "r", (log.read_text().count("\n") if log.exists() else 0) + 1, process)
+        time.sleep(rng.uniform(0, 0.15))
+        kills += process.poll() is None
+        process.kill()
+        process.communicate()
+    assert kills > 3
+    assert fit(start(tmp_path / "r", **settings)) == "finished"
+    assert losses(tmp_path / "r") == losses(tmp_path / "whole")
+    assert not list((tmp_path / "r" / "checkpoints").glob(".*"))
+
+
+def test_a_finished_run_has_nothing_left_to_do_and_can_be_prolonged(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "r")
+    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+    assert fit(start(tmp_path / "r", steps=14)) == "finished"
+    assert losses(tmp_path / "r")[: len(losses(whole))] == losses(whole) and losses(tmp_path / "r")[-1][1] == 14
+
+
+def test_patience_ends_a_run(tmp_path, monkeypatch):
+    values = iter([3.0, 2.0, 2.5, 2.1, 2.2, 1.0])
+    monkeypatch.setattr(trainer, "validation_loss", lambda run: next(values))
+    run = start(tmp_path / "r", steps=100, save_every=1, patience=3)
+    assert fit(run) == "stopped early" and run.progress.step == 5 and run.progress.best_loss == 2.0
+    assert (tmp_path / "r" / "model" / "model.safetensors").exists()
+
+
+def test_a_diverged_run_stops_before_it_spoils_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer, "validation_loss", lambda run: float("nan") if run.progress.step > 4 else 1.0)
+    with pytest.raises(ValueError, match="diverged.*lower lr_factor"):
+        fit(start(tmp_path / "r"))
+    assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
+
+
+# Faults
+
+
+def test_a_full_disk_keeps_the_older_checkpoint(whole, tmp_path, monkeypatch):
+    from annotated_transformer.training import checkpoint
+
+    real = checkpoint.save_file
+
+    def full(tensors, path):
+        if (tmp_path / "r" / "checkpoints" / "step-00000004").exists():
+            raise OSError(28, "No space left on device")
+        real(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(ValueError, match="free some space"):
+        fit(start(tmp_path / "r"))
+    assert [path.name for path in (tmp_path / "r" / "checkpoints").iterdir()] == ["step-00000004"]
+    monkeypatch.setattr(checkpoint, "save_file", real)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_serves(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "r")
+    newest = checkpoints(tmp_path / "r")[-1]
+    (newest / "optimizer.safetensors").write_bytes(b"")
+    with pytest.raises(ValueError, match=f"damaged.*delete {newest}"):
+        fit(start(tmp_path / "r"))
+    shutil.rmtree(newest)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+
+
+@pytest.mark.parametrize(("spoil", "message"), [
+    (lambda f: (f / "run.json").write_text("{"), "run.json can't be read"),
+    (lambda f: (f / "run.json").write_text("{}"), "holds another run"),
+    (lambda f: (f / "run.json").unlink(), "holds no run"),
+    (lambda f: (f / "log.jsonl").write_text("hello\n"), "line 1: no log record"),
+])  # fmt: skip
+def test_a_folder_that_is_not_this_run_is_refused(whole, tmp_path, spoil, message):
+    shutil.copytree(whole, tmp_path / "r")
+    spoil(tmp_path / "r")
+    with pytest.raises(ValueError, match=message):
+        fit(start(tmp_path / "r"))
+
+
+def test_other_settings_are_another_run(whole):
+    with pytest.raises(ValueError, match="seed is 1 there and 2 here"):
+        fit(start(whole, seed=2))
+    with pytest.raises(ValueError, match="dropout is 0.1 there and 0.0 here"):
+        fit(start(whole, dropout=0.0))
+
+
+def test_a_file_where_the_folder_should_be(tmp_path):
+    (tmp_path / "r").write_text("")
+    with pytest.raises(ValueError, match="can't be written"):
+        fit(start(tmp_path / "r"))
+
+
+@pytest.mark.parametrize(("setting", "message"), [
+    ({"steps": 0}, "steps is 0"), ({"lr_factor": 0.0}, "lr_factor is 0"), ({"lr_factor": math.nan}, "lr_factor is nan"),
+    ({"label_smoothing": 1.0}, "label_smoothing is 1"), ({"precision": "bf61"}, "did you mean 'bf16'"),
+    ({"patience": -1}, "patience is -1"), ({"seed": -1}, "seed is -1"), ({"warm_up": 5}, "did you mean 'warmup'"),
+])  # fmt: skip
+def test_bad_settings_are_named(setting, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingConfig.from_dict(SETTINGS | setting)
+
+
+# Recipes
+
+
+def small_recipe(**changes):
+    architecture = TransformerConfig(N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=64)
+    training = TrainingConfig(**(SETTINGS | {"steps": 4}))
+    return replace(Recipe("own", "en", "de", architecture, training, vocab_size=40, max_tokens=12), **changes)
+
+
+def test_recipes_are_complete_and_the_papers_are_the_papers():
+    base, big = recipe("wmt14-en-de-base"), recipe("wmt14-en-de-big")
+    assert (base.training.steps, base.training.warmup, base.training.batch_tokens) == (100_000, 4_000, 25_000)
+    assert (big.architecture.d_model, big.architecture.dropout) == (1024, 0.3)
+    assert (big.training.steps, big.training.keep) == (300_000, 20)
+    assert set(recipes()) >= {"phrasebook", "multi30k-en-de-tiny"}
+    with pytest.raises(ValueError, match="did you mean 'phrasebook'"):
+        recipe("phrasebok")
+
+
+def test_long_pairs_are_left_out_and_counted(tmp_path):
+    records = []
+    run = prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], records.append, cpu=True)
+    assert run.train.dropped > 0 and len(run.train) + run.train.dropped == len(sentences())
+    assert fit(run) == "finished"
+    dropped = {"dropped_train": run.train.dropped, "dropped_valid": run.valid.dropped}
+    assert records[0] == {"event": "data", "step": 0, **dropped}
+    fit(prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], records.append, cpu=True))
+    assert (tmp_path / "r" / "log.jsonl").read_text().count('"data"') == 1
+
+
+def test_the_data_of_a_run_are_made_once(tmp_path):
+    first = prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+    second = prepare(small_recipe(), tmp_path / "r", [("changed", "since")], [("changed", "since")], cpu=True)
+    assert (second.train.src_tokens == first.train.src_tokens).all() and len(second.valid) == len(first.valid)
+    assert equal(list(first.model.parameters()), list(second.model.parameters()))
+    with pytest.raises(ValueError, match="another recipe"):
+        prepare(small_recipe(lowercase=True), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+
+
+def test_what_prepare_refuses(tmp_path):
+    with pytest.raises(ValueError, match="read twice"):
+        prepare(small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True)
+    with pytest.raises(ValueError, match="max_tokens is 65"):
+        small_recipe(max_tokens=65)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    with pytest.raises(ValueError, match="holds no run"):
+        prepare(small_recipe(), tmp_path / "photos", sentences(), sentences(), cpu=True)
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]

@@ -1,0 +1,68 @@
+"""A tiny training run for the tests, in this process or in another: python tiny_run.py FOLDER [name=value …]."""
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+
+from annotated_transformer.data.batching import TokenizedPairs
+from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.run import Run, TrainingConfig
+from annotated_transformer.training.trainer import fit
+
+SETTINGS = {"steps": 12, "batch_tokens": 48, "warmup": 4, "log_every": 1, "save_every": 4, "keep": 2}
+
+
+def sentences() -> list[tuple[str, str]]:
+    """Seeded nonsense of uneven length; the longest fills a batch of its own."""
+    rng = random.Random(0)
+    words = ["ba", "du", "ki", "lo", "me", "na"]
+    sides = [[rng.choice(words) for _ in range(rng.randint(1, 7))] for _ in range(60)]
+    sides.append([rng.choice(words) for _ in range(40)])
+    return [(" ".join(side), " ".join(reversed(side))) for side in sides]
+
+
+@lru_cache
+def data() -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs]:
+    """The tokenizer, the training and the validation pairs."""
+    tokenizer = train_tokenizer(sentences(), "en", "de", vocab_size=40)
+    return tokenizer, TokenizedPairs.build(sentences(), tokenizer), TokenizedPairs.build(sentences()[:10], tokenizer)
+
+
+def start(
+    folder: Path, dropout: float = 0.1, report: Callable[[dict], None] = lambda record: None,
+    **settings: int | float | str,
+) -> Run:
+    """A run of a model with 16 entries to a vector."""
+    tokenizer, train, valid = data()
+    size = tokenizer.src_vocab_size
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, dropout=dropout))
+    config = TrainingConfig(**(SETTINGS | settings))
+    return Run(model, tokenizer, train, valid, config, folder, Accelerator(cpu=True), report)
+
+
+def losses(folder: Path) -> list[tuple[str, int, float]]:
+    """What a run logged, without its clocks."""
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [(record["event"], record["step"], record["loss"]) for record in records]
+
+
+def main() -> None:
+    """Train; `pause` is the time in seconds after each record, so that a test can strike in between."""
+    torch.set_num_threads(1)
+    settings = {name: json.loads(value) for name, value in (word.split("=") for word in sys.argv[2:])}
+    pause = settings.pop("pause", 0)
+    print(fit(start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)))
+
+
+if __name__ == "__main__":
+    main()
