@@ -193,10 +193,9 @@ def translate(
         for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
             print(translation, flush=True)
         return
-    for line in lines:
-        for candidate in translator.n_best(
-            [line], n_best, beam_size=max(beam_size, n_best), alpha=alpha, unknown=unknown
-        )[0]:
+    for number, line in enumerate(lines, start=1):
+        found = translator.n_best([line], n_best, max(beam_size, n_best), alpha, unknown, first_line=number)
+        for candidate in found[0]:
             print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
 
 
