@@ -1,7 +1,7 @@
 """Score a Multi30k run on its three test sets by every convention and record it beside its training log.
 
     annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny
-    python benchmarks/multi30k.py runs/multi30k-en-de-tiny
+    python benchmarks/multi30k.py runs/multi30k-en-de-tiny ["a note on the run for the record"]
 
 Needs ANNOTATED_TRANSFORMER_DATA. Beam width and length penalty are chosen on the validation split alone. Writes
 results/multi30k-en-de-tiny/record.json and log.jsonl, which the chapter nbs/translation/multi30k.ipynb plots.
@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.training.checkpoint import checkpoints
+from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
 
@@ -45,10 +45,12 @@ def averaging(run: Path, search: tuple[int, float], average: float) -> dict[str,
     return {"last checkpoint": alone, "average": average}
 
 
-def main(run: Path) -> None:
-    """Choose the search on the validation split, score the tests, write the record."""
+def main(run: Path, note: str) -> None:
+    """Average the last ten checkpoints if the run was stopped before it did so itself, choose the search on the validation split, score the tests, write the record."""
+    if not (run / "model").exists():
+        average_checkpoints(checkpoints(run)[-10:], run / "model")
     translator = Translator.from_pretrained(run / "model")
-    choices = [(5, alpha) for alpha in (0.4, 0.6, 0.8, 1.0, 1.2, 1.5)]
+    choices = [(5, alpha) for alpha in (0.6, 0.8, 1.0, 1.4)]
     grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
     best = max(grid, key=lambda choice: grid[choice])
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -60,6 +62,7 @@ def main(run: Path) -> None:
         "run": json.loads((run / "run.json").read_text(encoding="utf-8")),
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {name: version(name) for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")},
+        "note": note,
         "updates": log[-1]["step"],
         "seconds": log[-1]["seconds"],
         "search": {"beam_size": best[0], "alpha": best[1], "chosen_on": "val"},
@@ -75,4 +78,4 @@ def main(run: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), " ".join(sys.argv[2:]))

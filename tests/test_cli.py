@@ -15,7 +15,6 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
 
-
 # A model with random weights seldom ends a sentence, which the command line says in a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
 
