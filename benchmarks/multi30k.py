@@ -46,7 +46,10 @@ def averaging(run: Path, search: tuple[int, float], average: float) -> dict[str,
 
 
 def main(run: Path, note: str) -> None:
-    """Average the last ten checkpoints if the run was stopped before it did so itself, choose the search on the validation split, score the tests, write the record."""
+    """Choose the search on the validation split, score the tests, write the record.
+
+    A run that was stopped has no averaged model yet: its last ten checkpoints are averaged first.
+    """
     if not (run / "model").exists():
         average_checkpoints(checkpoints(run)[-10:], run / "model")
     translator = Translator.from_pretrained(run / "model")
