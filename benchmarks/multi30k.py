@@ -53,7 +53,7 @@ def main(run: Path, note: str) -> None:
     if not (run / "model").exists():
         average_checkpoints(checkpoints(run)[-10:], run / "model")
     translator = Translator.from_pretrained(run / "model")
-    choices = [(5, alpha) for alpha in (0.6, 0.8, 1.0, 1.4)]
+    choices = [(5, alpha) for alpha in (0.6, 1.0, 1.4, 1.8, 2.2)]
     grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
     best = max(grid, key=lambda choice: grid[choice])
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
