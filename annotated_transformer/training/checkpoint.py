@@ -85,8 +85,9 @@ def fingerprint(path: Path) -> str:
 # %% ../../nbs/training/checkpoint.ipynb #cell27
 def write_model(folder: Path, weights: dict[str, Tensor], config: TransformerConfig, tokenizer: PairTokenizer) -> None:
     """Write config.json, model.safetensors and the tokenizer's files into an existing folder."""
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / "model.safetensors")
-    digest = fingerprint(folder / "model.safetensors")
+    path = folder / "model.safetensors"
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, path)
+    digest = fingerprint(path)
     about = {"format": FORMAT, "architecture": config.to_dict(), "weights_sha256": digest}
     (folder / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     tokenizer.save(folder)
@@ -95,7 +96,7 @@ def write_model(folder: Path, weights: dict[str, Tensor], config: TransformerCon
 def save_model(
     folder: str | Path, model: Transformer, tokenizer: PairTokenizer, dtype: torch.dtype = torch.float32
 ) -> None:
-    """Save a model folder, whole or not at all; `dtype` is that of the stored weights. Shared weights are stored once."""
+    """Save a model folder, whole or not at all, with weights of type `dtype`; shared weights are stored once."""
     weights = {name: parameter.detach().to(dtype) for name, parameter in model.named_parameters()}
     with whole_folder(Path(folder)) as draft:
         write_model(draft, weights, model.config, tokenizer)
@@ -171,9 +172,11 @@ def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[
     folder = Path(folder)
     config = read_config(folder)
     tokenizer = PairTokenizer.load(folder)
-    found, asked = (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size), (config.src_vocab_size, config.tgt_vocab_size)
+    found = (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
+    asked = (config.src_vocab_size, config.tgt_vocab_size)
     if found != asked:
-        raise ValueError(f"{folder}: the tokenizer knows {found} tokens and the model {asked}: they don't belong together")
+        raise ValueError(
+            f"{folder}: the tokenizer knows {found} tokens and the model {asked}: they don't belong together")
     model = Transformer(config)
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 def line(record: dict) -> str:
     """One log record of a run as one line of text."""
     if record["event"] == "data":
-        return f"left out as too long: {record['dropped_train']:,} training and {record['dropped_valid']:,} validation pairs"
+        train, valid = record["dropped_train"], record["dropped_valid"]
+        return f"left out as too long: {train:,} training and {valid:,} validation pairs"
     if record["event"] == "validation":
         return f"step {record['step']:>7,}  validation loss {record['loss']:.4f}  perplexity {record['perplexity']:.2f}"
     return (

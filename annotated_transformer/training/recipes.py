@@ -148,5 +148,5 @@ def prepare(
         plan.architecture, src_vocab_size=tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size,
         shared_vocab=plan.joint)
     seed_update(plan.training.seed, 0, 0)
-    return Run(
-        Transformer(architecture), tokenizer, train_pairs, valid_pairs, plan.training, Path(folder), accelerator, report)
+    model = Transformer(architecture)
+    return Run(model, tokenizer, train_pairs, valid_pairs, plan.training, Path(folder), accelerator, report)
