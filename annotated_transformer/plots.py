@@ -321,7 +321,8 @@ def training_curves(records: Sequence[dict], *, marks: dict[str, float] | None =
     for event, name, style in (("update", "training", "-"), ("validation", "validation", "o--")):
         chosen = [record for record in records if record["event"] == event]
         colour = COLOURS["blue"] if event == "update" else COLOURS["vermillion"]
-        upper.plot([r["step"] for r in chosen], [r["loss"] for r in chosen], style, color=colour, markersize=4, label=name)
+        steps, losses = [r["step"] for r in chosen], [r["loss"] for r in chosen]
+        upper.plot(steps, losses, style, color=colour, markersize=4, label=name)
     for name, level in (marks or {}).items():
         upper.axhline(level, color=COLOURS["grey"], linestyle=":", label=name)
     updates = [record for record in records if record["event"] == "update"]
@@ -404,7 +405,8 @@ def beam_lattice(columns: Sequence[Sequence[tuple[str, int, float, str]]], begin
         for place, (word, parent, log_prob, state) in enumerate(column):
             x, y = parents[parent]
             ax.plot([x, step], [y, -place], color="#888888" if state != "dropped" else "#cccccc", linewidth=1, zorder=0)
-            ax.text(step, -place, f"{word}\n{log_prob:.2f}", bbox=dict(boxstyle="round", facecolor=colours[state]), **box)
+            shape = dict(boxstyle="round", facecolor=colours[state])
+            ax.text(step, -place, f"{word}\n{log_prob:.2f}", bbox=shape, **box)
         parents = [(step, -place) for place, entry in enumerate(column) if entry[3] == "live"]
     ax.set(xlim=(-0.5, len(columns) + 0.5), ylim=(0.5 - max(map(len, columns)), 0.6), xlabel="step", yticks=[])
     ax.set_xticks(range(1, len(columns) + 1))

@@ -148,7 +148,7 @@ def test_corpora_lists_them(run):
 def test_train_then_go_on(run, tmp_path):
     """Ten updates on own files, then five more by the same command; the log holds each step once."""
     for split, count in {"train": 60, "valid": 10}.items():
-        pairs = phrasebook("en", "de", "train" if split == "train" else "validation", count)
+        pairs = phrasebook("en", "de", "train" if split == "train" else "val", count)
         for side, language in enumerate(["en", "de"]):
             lines(tmp_path / f"{split}.{language}", *(pair[side] for pair in pairs))
     common = ["train", tmp_path / "train", "--src", "en", "--tgt", "de", "--valid", tmp_path / "valid", "--cpu"]

@@ -252,7 +252,9 @@ class TextModel:
         self.tokenizer = tokenizer
         self.limit = model.config.max_length
 
-    def score(self, src: Sequence[str], tgt: Sequence[str], unknown: str = "error", batch_tokens: int = 4096) -> list[Score]:
+    def score(
+        self, src: Sequence[str], tgt: Sequence[str], unknown: str = "error", batch_tokens: int = 4096
+    ) -> list[Score]:
         """The log-probability of each target given its source. Raises: ValueError naming the line."""
         if len(src) != len(tgt):
             raise ValueError(f"{len(src)} sources and {len(tgt)} targets: each source needs its own target")
