@@ -11,7 +11,8 @@ from jaxtyping import install_import_hook
 # The hook must stand before the first import of the package.
 hook = install_import_hook("annotated_transformer", "beartype.beartype")
 
-torch.set_num_threads(min(2, os.cpu_count() or 1))
+# One thread: the tensors here are small, and a second thread only waits when the machine is busy.
+torch.set_num_threads(1)
 
 ROOT = Path(__file__).resolve().parent.parent
 
