@@ -197,3 +197,15 @@ def test_colab_gets_a_chapter_that_installs_the_project(tmp_path):
         sources = ["".join(cell["source"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
         assert "pip install" in sources[0]
         assert not [source for source in sources if "nbdev_export()" in source]
+
+
+# -- the reference ---------------------------------------------------------------------------------------------------
+
+
+def test_the_reference_lists_every_command_with_its_options():
+    text = chapters.COMMANDS.sub(chapters.commands, "% commands annotated_transformer.cli")
+    for command in ("train", "translate", "evaluate", "score", "attend", "average", "info", "corpora"):
+        assert f"## `annotated-transformer {command}`" in text
+    assert "`--beam-size`" in text
+    assert "object at 0x" not in text
+    assert str(ROOT) not in text

@@ -11,15 +11,19 @@ Three things happen to a notebook at `source-read`:
 
 import ast
 import hashlib
+import inspect
 import json
 import os
 import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
+from click import Command
 from docutils import nodes
 from nbclient import NotebookClient
 from sphinx.util import logging
+from typer.main import get_command
 
 logger = logging.getLogger(__name__)
 
@@ -271,6 +275,7 @@ def read_chapter(app, docname: str, source: list[str]) -> None:
 # -- API pages -------------------------------------------------------------------------------------------------------
 
 MODULES = re.compile(r"^% modules (\S+)$", re.M)
+COMMANDS = re.compile(r"^% commands (\S+)$", re.M)
 ENTRY = """## {short}
 
 {link}```{{eval-rst}}
@@ -306,7 +311,7 @@ def api_entry(name: str) -> str:
 
 def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
     """Sphinx event: a docstring is plain text with `code`; what reStructuredText would take for its signs is kept."""
-    text = "\n".join(lines)
+    text = re.sub(r" *\{cite\w*(:\w+)?\}`[^`]*`", "", "\n".join(lines))
     text = re.sub(r"(?<![`:\w])`([^`\n]+)`(?!`)", r"``\1``", text)
     pieces = re.split(r"(``.*?``|\*\*\w[^*\n]*\*\*)", text)
     pieces[::2] = [re.sub(r"([|*])", r"\\\1", piece) for piece in pieces[::2]]
@@ -325,10 +330,31 @@ def modules_in(name: str, order: list[str]) -> list[str]:
     return sorted(found, key=lambda module: (places.get(module, len(places)), module))
 
 
+def command_entry(name: str, command: Command) -> str:
+    """One command of the command line: what it does, with examples, and its options."""
+    rows = []
+    for parameter in command.params:
+        meaning = (getattr(parameter, "help", "") or "").replace("|", "\\|")
+        default = parameter.default
+        if isinstance(default, str | int | float) and not isinstance(default, bool) and "/" not in str(default):
+            meaning += f" Default: `{default}`."
+        option = ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
+        rows.append(f"| `{option}` | {meaning} |")
+    table = "\n".join(["| argument or option | meaning |", "|---|---|", *rows]) if rows else ""
+    return f"## `annotated-transformer {name}`\n\n{inspect.cleandoc(command.help or '')}\n\n{table}\n"
+
+
+def commands(match: re.Match) -> str:
+    """The entries of every command of a module's typer application."""
+    found = get_command(import_module(match[1]).app).commands
+    return "\n".join(command_entry(name, command) for name, command in found.items())
+
+
 def read_api_page(app, docname: str, source: list[str]) -> None:
-    """Sphinx event: `% modules NAME` in an API page stands for the entries of those modules."""
+    """Sphinx event: `% modules NAME` in an API page stands for their entries, `% commands NAME` for the commands."""
     order = list(app.env.external_site_map) if hasattr(app.env, "external_site_map") else []
     if docname.startswith("api/"):
+        source[0] = COMMANDS.sub(commands, source[0])
         source[0] = MODULES.sub(lambda match: "\n".join(map(api_entry, modules_in(match[1], order))), source[0])
 
 
