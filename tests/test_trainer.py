@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_run import SETTINGS, losses, sentences, start
+from tiny_run import SETTINGS, data, losses, sentences, start
 
 from annotated_transformer.data.batching import batches, collate
 from annotated_transformer.model.config import TransformerConfig
@@ -99,10 +101,31 @@ def test_the_gradient_is_that_of_the_loss_per_real_token():
     run = start(Path("unused"), dropout=0.0)
     batch = next(batches(run.train, 48, 1))[1]
     expected = torch.autograd.grad(summed_loss(run, batch) / batch.tokens, list(run.model.parameters()))
+    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(gradients(run, batch), expected, strict=True))
+
+
+def gradients(run, batch):
+    """What the optimizer is given in one update."""
     seen = []
     run.optimizer.step = lambda: seen.extend(p.grad.clone() for p in run.model.parameters())
     update(run, batch)
-    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(seen, expected, strict=True))
+    return seen
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_the_mean_over_processes_is_the_gradient_of_the_batch(rows):
+    """What two processes compute, one after the other; Adam hides a wrong factor, so we look before it steps."""
+    batch = collate(data()[1], range(rows))
+    expected = gradients(start(Path("unused"), dropout=0.0), batch)
+    ranks = []
+    for rank in range(2):
+        run = start(Path("unused"), dropout=0.0, accumulate=2)
+        run.accelerator = SimpleNamespace(
+            num_processes=2, process_index=rank, device=torch.device("cpu"), no_sync=lambda model: nullcontext(),
+            backward=lambda loss: loss.backward())
+        ranks.append(gradients(run, batch))
+    for one, two, whole in zip(*ranks, expected, strict=True):
+        assert torch.allclose((one + two) / 2, whole, atol=1e-6)
 
 
 def test_dropout_is_seeded_by_update():

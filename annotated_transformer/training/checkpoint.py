@@ -107,7 +107,8 @@ def read_json(path: Path) -> dict:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        hint = f"did you mean {path.parent / 'model'}?" if (path.parent / "model").is_dir() else "is the folder right?"
+        model = path.parent / "model"
+        hint = f"did you mean {model}?" if model.is_dir() else "take another folder or another copy"
         raise ValueError(f"{path} is missing: {hint}") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} can't be read ({error}): take another copy or an earlier checkpoint") from None
