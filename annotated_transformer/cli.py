@@ -80,7 +80,9 @@ def train(
 
     plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
     folder = out or Path("runs") / Path(source).name
-    run = prepare(plan, folder, *training_pairs(plan, valid, root), cpu=cpu)
+    pairs = training_pairs(plan, valid, root)
+    folder.mkdir(parents=True, exist_ok=True)  # a place that can't be written is refused before the work begins
+    run = prepare(plan, folder, *pairs, cpu=cpu)
     if console.is_terminal and run.accelerator.is_main_process:
         with Bar(run.config.steps, console) as bar:
             run.report = bar
