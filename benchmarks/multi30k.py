@@ -53,7 +53,7 @@ def main(run: Path, note: str) -> None:
     if not (run / "model").exists():
         average_checkpoints(checkpoints(run)[-10:], run / "model")
     translator = Translator.from_pretrained(run / "model")
-    choices = [(5, alpha) for alpha in (0.6, 1.0, 1.4, 1.8, 2.2)]
+    choices = [(5, alpha) for alpha in (0.6, 1.0, 1.4, 1.8)]
     grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
     best = max(grid, key=lambda choice: grid[choice])
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -66,7 +66,7 @@ def main(run: Path, note: str) -> None:
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {name: version(name) for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")},
         "note": note,
-        "updates": log[-1]["step"],
+        "updates": int(checkpoints(run)[-1].name.removeprefix("step-")),
         "seconds": log[-1]["seconds"],
         "search": {"beam_size": best[0], "alpha": best[1], "chosen_on": "val"},
         "validation_grid": [{"beam_size": b, "alpha": a, "bleu": value} for (b, a), value in grid.items()],
