@@ -27,12 +27,12 @@ def phrasebook(record: dict) -> Iterator[list[str]]:
 
 
 def multi30k(record: dict) -> Iterator[list[str]]:
-    """One row for each test set, by the convention of the published scores and by sacreBLEU's default."""
+    """One row for each test set, by the convention of the published scores; the model's output has no capitals."""
     for split, published in PUBLISHED.items():
         scores = record["tests"][split]["scores"]
-        like, default = scores["BLEU Moses, lower-cased"]["value"], scores["BLEU 13a"]["value"]
-        result = f"BLEU {like:.2f} lower-cased; sacreBLEU {default:.2f}"
-        yield [f"Multi30k en→de, {split}", result, f"{published:.2f} published, lower-cased"]
+        like, default = scores["BLEU Moses, lower-cased"]["value"], scores["BLEU 13a, lower-cased"]["value"]
+        result = f"{like:.2f} BLEU after {record['updates']:,} updates (sacreBLEU 13a, lower-cased: {default:.2f})"
+        yield [f"Multi30k en→de, {split}, lower-cased", result, f"{published:.2f} published, 8,000 updates"]
 
 
 def newstest(record: dict) -> Iterator[list[str]]:
