@@ -184,7 +184,7 @@ def translate(
 
     `annotated-transformer translate --input test.en --model runs/multi30k-en-de-tiny/model > test.de`
 
-    `echo "five kilometres" | annotated-transformer translate --n-best 3`
+    `echo "five kilometers" | annotated-transformer translate --n-best 3`
     """
     translator = open_translator(model, device)
     if text is not None and input is not None:
@@ -341,7 +341,7 @@ def attend(
 
     **Example**
 
-    `annotated-transformer attend "Sunday, March 21" --out attention.html`
+    `annotated-transformer attend "Sunday, March 21, 2027" --out attention.html`
     """
     from annotated_transformer.plots import attention_page
 

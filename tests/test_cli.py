@@ -69,7 +69,7 @@ def test_every_command_has_help_with_an_example(run):
 
 
 def test_translate_gives_one_line_for_each_line(run, model, tmp_path):
-    source = lines(tmp_path / "in.en", "March 3", "five kilometres", "March 3")
+    source = lines(tmp_path / "in.en", "March 3", "five kilometers", "March 3")
     status, out, _ = run("translate", "--model", model, "--input", source)
     assert status == 0 and len(out.splitlines()) == 3
     assert out.splitlines()[0] == out.splitlines()[2]
