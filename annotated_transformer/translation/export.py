@@ -58,14 +58,14 @@ def self_contained(tokenizer: Tokenizer) -> Tokenizer:
     copy.encode_special_tokens = True
     return copy
 
-# %% ../../nbs/translation/export.ipynb #cell13
+# %% ../../nbs/translation/export.ipynb #cell14
 def write_tokenizer(folder: Path, tokenizer: PairTokenizer) -> None:
     """Write the pair's files, self-contained: tokenizer.json, text.json, for two vocabularies target_tokenizer.json."""
     source = self_contained(tokenizer.source)
     target = source if tokenizer.joint else self_contained(tokenizer.target)
     replace(tokenizer, source=source, target=target).save(folder)
 
-# %% ../../nbs/translation/export.ipynb #cell15
+# %% ../../nbs/translation/export.ipynb #cell16
 USAGE = {
     "marian": """from transformers import AutoTokenizer, MarianMTModel, PreTrainedTokenizerFast
 
@@ -93,7 +93,7 @@ PENALTY = ("A beam's scores are divided by length^length_penalty, where the pape
 LOOP = ("encoder.onnx runs once for a batch, decoder_step.onnx once for each token; greedy_onnx is the loop around "
         "them, in NumPy, and short enough to be written in another language.")
 
-# %% ../../nbs/translation/export.ipynb #cell16
+# %% ../../nbs/translation/export.ipynb #cell18
 def write_readme(folder: Path, form: str, tokenizer: PairTokenizer, config: TransformerConfig) -> None:
     """Write README.md: how to translate with this folder, and what its files don't do by themselves."""
     target = "tokenizer.json" if tokenizer.joint else "target_tokenizer.json"
@@ -111,17 +111,17 @@ def write_readme(folder: Path, form: str, tokenizer: PairTokenizer, config: Tran
     text += [f"```python\n{USAGE[form].format(target=target)}\n```", "\n".join(f"- {note}" for note in notes)]
     (folder / "README.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
-# %% ../../nbs/translation/export.ipynb #cell18
+# %% ../../nbs/translation/export.ipynb #cell20
 def weights_of(model: Transformer) -> dict[str, Tensor]:
     """Copies of a model's weights by name, in float32 on the CPU; a shared matrix stands there once."""
     return {name: weight.detach().float().cpu().clone() for name, weight in model.named_parameters()}
 
-# %% ../../nbs/translation/export.ipynb #cell20
+# %% ../../nbs/translation/export.ipynb #cell22
 def sines_first(d_model: int) -> Int[Tensor, "d_model"]:
     """The order of columns that turns the paper's interleaved sinusoids into Marian's: even ones, then odd ones."""
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
-# %% ../../nbs/translation/export.ipynb #cell23
+# %% ../../nbs/translation/export.ipynb #cell26
 def stream_axis(name: str) -> int | None:
     """Which axis of the weight of this name lies along the stream; None for W_1's bias, inside the feed-forward net.
 
@@ -132,7 +132,7 @@ def stream_axis(name: str) -> int | None:
         return None
     return 0 if any(part in name for part in ("W_O", "W_2", "norm")) else 1
 
-# %% ../../nbs/translation/export.ipynb #cell24
+# %% ../../nbs/translation/export.ipynb #cell28
 def reorder_stream(weights: dict[str, Tensor], order: Int[Tensor, "d_model"]) -> dict[str, Tensor]:
     """The same function with the entries of the stream in another order; `order.argsort()` brings them back."""
     reordered = {}
@@ -141,7 +141,7 @@ def reorder_stream(weights: dict[str, Tensor], order: Int[Tensor, "d_model"]) ->
         reordered[name] = weight if axis is None else weight.index_select(axis, order)
     return reordered
 
-# %% ../../nbs/translation/export.ipynb #cell28
+# %% ../../nbs/translation/export.ipynb #cell32
 def head_width(config: TransformerConfig) -> int:
     """d_model / h, the size of every head in Marian and CTranslate2. Raises: ValueError if this model's don't fit."""
     width, rest = divmod(config.d_model, config.h)
@@ -151,13 +151,13 @@ def head_width(config: TransformerConfig) -> int:
             f"{config.d_model} / {config.h} entries: export to onnx, which takes heads of any size")
     return width
 
-# %% ../../nbs/translation/export.ipynb #cell29
+# %% ../../nbs/translation/export.ipynb #cell34
 def widen(weight: Float[Tensor, "h_d d_model"], h: int, width: int) -> Float[Tensor, "h_width d_model"]:
     """A projection to h heads with zero rows appended to each head, up to `width` rows."""
     heads = weight.unflatten(0, (h, -1))
     return F.pad(heads, (0, 0, 0, width - heads.size(1))).flatten(0, 1)
 
-# %% ../../nbs/translation/export.ipynb #cell30
+# %% ../../nbs/translation/export.ipynb #cell36
 def widen_heads(weights: dict[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
     """The same function with heads of d_model / h entries. Raises: ValueError if they are larger than that."""
     width, wide = head_width(config), dict(weights)
@@ -170,7 +170,7 @@ def widen_heads(weights: dict[str, Tensor], config: TransformerConfig) -> dict[s
             wide[name] = widen(weight, config.h, width)
     return wide
 
-# %% ../../nbs/translation/export.ipynb #cell36
+# %% ../../nbs/translation/export.ipynb #cell42
 MARIAN_NAMES = {
     "after_attention.norm": "self_attn_layer_norm", "after_self_attention.norm": "self_attn_layer_norm",
     "after_source_attention.norm": "encoder_attn_layer_norm", "after_feed_forward.norm": "final_layer_norm",
@@ -180,7 +180,7 @@ MARIAN_NAMES = {
     "src_embedding": "encoder.embed_tokens", "tgt_embedding": "decoder.embed_tokens",
 }
 
-# %% ../../nbs/translation/export.ipynb #cell37
+# %% ../../nbs/translation/export.ipynb #cell43
 def marian_name(name: str, shared_vocab: bool) -> str:
     """A weight's name in `MarianMTModel`; a shared embedding matrix has one of its own."""
     if shared_vocab and name == "tgt_embedding.weight":
@@ -189,7 +189,7 @@ def marian_name(name: str, shared_vocab: bool) -> str:
         name = name.replace(ours, theirs)
     return f"model.{name}"
 
-# %% ../../nbs/translation/export.ipynb #cell38
+# %% ../../nbs/translation/export.ipynb #cell47
 def marian_weights(model: Transformer) -> dict[str, Tensor]:
     """The weights of a `MarianMTModel` that computes the same scores.
 
@@ -205,7 +205,7 @@ def marian_weights(model: Transformer) -> dict[str, Tensor]:
     biases = {name.replace("weight", "bias"): torch.zeros(config.d_model) for name in named if "_proj" in name}
     return named | biases | {"final_logits_bias": torch.zeros(1, config.tgt_vocab_size)}
 
-# %% ../../nbs/translation/export.ipynb #cell40
+# %% ../../nbs/translation/export.ipynb #cell49
 def marian_config(config: TransformerConfig) -> dict:
     """The content of config.json for a `MarianMTModel` of this architecture."""
     sides = {
@@ -220,7 +220,7 @@ def marian_config(config: TransformerConfig) -> dict:
         "pad_token_id": config.pad_id, "bos_token_id": config.bos_id, "eos_token_id": config.eos_id,
         "decoder_start_token_id": config.bos_id, "forced_eos_token_id": None}
 
-# %% ../../nbs/translation/export.ipynb #cell41
+# %% ../../nbs/translation/export.ipynb #cell51
 def marian_generation(config: TransformerConfig) -> dict:
     """The content of generation_config.json: beam 4, and never padding or begin in an output, as in our search."""
     return {
@@ -228,7 +228,7 @@ def marian_generation(config: TransformerConfig) -> dict:
         "decoder_start_token_id": config.bos_id, "bad_words_ids": [[config.pad_id], [config.bos_id]],
         "num_beams": 4, "length_penalty": 0.6, "max_length": config.max_length}
 
-# %% ../../nbs/translation/export.ipynb #cell42
+# %% ../../nbs/translation/export.ipynb #cell53
 def hugging_face_tokenizer(config: TransformerConfig) -> dict:
     """The content of tokenizer_config.json: a tokenizer.json as it stands; '[eos]' in a text is five characters."""
     return {
@@ -237,7 +237,7 @@ def hugging_face_tokenizer(config: TransformerConfig) -> dict:
         "model_input_names": ["input_ids", "attention_mask"], "split_special_tokens": True,
         "clean_up_tokenization_spaces": False}
 
-# %% ../../nbs/translation/export.ipynb #cell44
+# %% ../../nbs/translation/export.ipynb #cell55
 def export_marian(model: Transformer, tokenizer: PairTokenizer, folder: str | Path) -> None:
     """Write a folder that Hugging Face's `MarianMTModel` and `AutoTokenizer` load.
 
@@ -255,7 +255,7 @@ def export_marian(model: Transformer, tokenizer: PairTokenizer, folder: str | Pa
         write_tokenizer(draft, tokenizer)
         write_readme(draft, "marian", tokenizer, config)
 
-# %% ../../nbs/translation/export.ipynb #cell51
+# %% ../../nbs/translation/export.ipynb #cell62
 def needed(package: str) -> Any:
     """An optional package's module. Raises: ModuleNotFoundError that says how to install it."""
     try:
@@ -264,12 +264,12 @@ def needed(package: str) -> Any:
         raise ModuleNotFoundError(
             f"this export needs {package.partition('.')[0]}: pip install 'annotated-transformer[export]'") from None
 
-# %% ../../nbs/translation/export.ipynb #cell53
+# %% ../../nbs/translation/export.ipynb #cell64
 def fill_norm(spec: Any, arrays: dict[str, np.ndarray], name: str) -> None:
     """A normalisation's gain and bias."""
     spec.gamma, spec.beta = arrays[f"{name}.norm.weight"], arrays[f"{name}.norm.bias"]
 
-# %% ../../nbs/translation/export.ipynb #cell54
+# %% ../../nbs/translation/export.ipynb #cell66
 def fill_attention(spec: Any, arrays: dict[str, np.ndarray], name: str, after: str) -> None:
     """The four projections of one attention, stacked as the specification wants them, and the norm after it."""
     query, key, value, output = (arrays[f"{name}.{part}.weight"] for part in ("W_Q", "W_K", "W_V", "W_O"))
@@ -278,7 +278,7 @@ def fill_attention(spec: Any, arrays: dict[str, np.ndarray], name: str, after: s
         linear.weight = np.concatenate(stack)
     fill_norm(spec.layer_norm, arrays, after)
 
-# %% ../../nbs/translation/export.ipynb #cell55
+# %% ../../nbs/translation/export.ipynb #cell68
 def fill_feed_forward(spec: Any, arrays: dict[str, np.ndarray], layer: str) -> None:
     """The two matrices of a feed-forward network with their biases, and the norm after it."""
     for linear, part in ((spec.linear_0, "W_1"), (spec.linear_1, "W_2")):
@@ -286,7 +286,7 @@ def fill_feed_forward(spec: Any, arrays: dict[str, np.ndarray], layer: str) -> N
         linear.bias = arrays[f"{layer}.feed_forward.{part}.bias"]
     fill_norm(spec.layer_norm, arrays, f"{layer}.after_feed_forward")
 
-# %% ../../nbs/translation/export.ipynb #cell57
+# %% ../../nbs/translation/export.ipynb #cell70
 def fill_stacks(encoder: Any, decoder: Any, arrays: dict[str, np.ndarray]) -> None:
     """Every layer of both stacks."""
     for i, spec in enumerate(encoder.layer):
@@ -299,7 +299,7 @@ def fill_stacks(encoder: Any, decoder: Any, arrays: dict[str, np.ndarray]) -> No
         fill_attention(spec.attention, arrays, f"{layer}.source_attention", f"{layer}.after_source_attention")
         fill_feed_forward(spec.ffn, arrays, layer)
 
-# %% ../../nbs/translation/export.ipynb #cell58
+# %% ../../nbs/translation/export.ipynb #cell72
 def ctranslate2_spec(model: Transformer, tokenizer: PairTokenizer) -> Any:
     """CTranslate2's `TransformerSpec` with this model's weights. Raises: ValueError for heads above d_model / h."""
     config, positions = model.config, cast(Any, model.positions)
@@ -319,7 +319,7 @@ def ctranslate2_spec(model: Transformer, tokenizer: PairTokenizer) -> Any:
     spec.config.layer_norm_epsilon = 1e-5
     return spec
 
-# %% ../../nbs/translation/export.ipynb #cell59
+# %% ../../nbs/translation/export.ipynb #cell74
 def export_ctranslate2(
     model: Transformer, tokenizer: PairTokenizer, folder: str | Path, quantization: str = "float32"
 ) -> None:
@@ -336,7 +336,7 @@ def export_ctranslate2(
         write_tokenizer(draft, tokenizer)
         write_readme(draft, "ctranslate2", tokenizer, model.config)
 
-# %% ../../nbs/translation/export.ipynb #cell68
+# %% ../../nbs/translation/export.ipynb #cell83
 @contextmanager
 def noted_attention(model: nn.Module) -> Iterator[list[Float[Tensor, "batch h query key"]]]:
     """Within this context every attention of the model, cached steps too, appends its weights to the list."""
@@ -356,7 +356,7 @@ def noted_attention(model: nn.Module) -> Iterator[list[Float[Tensor, "batch h qu
         for module in modules:
             del vars(module)["attend"]
 
-# %% ../../nbs/translation/export.ipynb #cell70
+# %% ../../nbs/translation/export.ipynb #cell85
 class OnnxEncoder(nn.Module):
     """Source ids to all that the decoder needs of them; with `attention` also the weights of each layer and head."""
 
@@ -369,11 +369,12 @@ class OnnxEncoder(nn.Module):
         with noted_attention(self.model) as notes:
             memory, mask = self.model.encode(ids)
         caches = [layer.start(memory) for layer in cast(Any, self.model.decoder.layers)]
-        keys, values = (torch.stack([getattr(cache, f"memory_{name}") for cache in caches]) for name in ("key", "value"))
+        keys = torch.stack([cache.memory_key for cache in caches])
+        values = torch.stack([cache.memory_value for cache in caches])
         outputs = memory, mask[:, 0, 0], keys, values
         return (*outputs, torch.stack(notes)) if self.attention else outputs
 
-# %% ../../nbs/translation/export.ipynb #cell71
+# %% ../../nbs/translation/export.ipynb #cell87
 class OnnxStep(nn.Module):
     """One step of the decoder with its cache as plain tensors."""
 
@@ -396,7 +397,7 @@ class OnnxStep(nn.Module):
         seen = [torch.stack(weights)[:, :, :, 0] for weights in (notes[::2], notes[1::2])]
         return (*outputs, *seen) if self.attention else outputs
 
-# %% ../../nbs/translation/export.ipynb #cell75
+# %% ../../nbs/translation/export.ipynb #cell91
 @contextmanager
 def quietly() -> Iterator[None]:
     """Within this context PyTorch's exporter keeps its remarks about itself back; errors are raised as ever."""
@@ -410,7 +411,7 @@ def quietly() -> Iterator[None]:
     finally:
         logger.setLevel(level)
 
-# %% ../../nbs/translation/export.ipynb #cell76
+# %% ../../nbs/translation/export.ipynb #cell93
 def to_onnx(
     module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], varying: dict[str, dict[int, Any]], path: Path
 ) -> None:
@@ -420,7 +421,7 @@ def to_onnx(
             module.eval(), tuple(inputs.values()), str(path), dynamo=True, external_data=False, verbose=False,
             input_names=list(inputs), output_names=outputs, dynamic_shapes=tuple(varying[name] for name in inputs))
 
-# %% ../../nbs/translation/export.ipynb #cell77
+# %% ../../nbs/translation/export.ipynb #cell95
 def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
     """Write encoder.onnx and decoder_step.onnx."""
     config, size = model.config, torch.export.Dim
@@ -440,7 +441,7 @@ def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
     names = ["logits", "new_keys", "new_values", *["self_attention", "source_attention"] * attention]
     to_onnx(step, inputs, names, varying, folder / "decoder_step.onnx")
 
-# %% ../../nbs/translation/export.ipynb #cell78
+# %% ../../nbs/translation/export.ipynb #cell97
 def export_onnx(
     model: Transformer, tokenizer: PairTokenizer, folder: str | Path, attention: bool = False
 ) -> None:
@@ -457,7 +458,7 @@ def export_onnx(
         write_tokenizer(draft, tokenizer)
         write_readme(draft, "onnx", tokenizer, model.config)
 
-# %% ../../nbs/translation/export.ipynb #cell81
+# %% ../../nbs/translation/export.ipynb #cell101
 def open_onnx(folder: str | Path) -> tuple[Any, Any, dict]:
     """The sessions of both graphs on the CPU, and config.json. Raises: ValueError, ModuleNotFoundError."""
     folder, session = Path(folder), needed("onnxruntime").InferenceSession
@@ -468,7 +469,7 @@ def open_onnx(folder: str | Path) -> tuple[Any, Any, dict]:
     encoder, step = (session(path, providers=["CPUExecutionProvider"]) for path in paths)
     return encoder, step, json.loads((folder / "config.json").read_text(encoding="utf-8"))
 
-# %% ../../nbs/translation/export.ipynb #cell82
+# %% ../../nbs/translation/export.ipynb #cell103
 def greedy_onnx(parts: tuple[Any, Any, dict], rows: list[list[int]]) -> list[list[int]]:
     """The target ids of each source row, without begin and end, by greedy search over `open_onnx`'s parts."""
     encoder, step, config = parts
