@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from .attention import MultiHeadAttention, causal_mask, padding_mask
 from .config import TransformerConfig
 from .embedding import Embedding
-from .layers import Decoder, Encoder, LayerCache
+from .layers import Decoder, Dropout, Encoder, LayerCache
 from .position import LearnedPositions, SinusoidalPositions
 
 # %% ../../nbs/model/transformer.ipynb #cell5
@@ -43,7 +43,7 @@ class EncoderDecoder(nn.Module):
         self.src_embedding = (
             self.tgt_embedding if config.shared_vocab else Embedding(config.src_vocab_size, config.d_model))
         self.positions = positions(config.max_length, config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.apply(initialise)

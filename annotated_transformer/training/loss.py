@@ -82,9 +82,9 @@ def working_dtype(x: Tensor) -> torch.dtype:
 class Objective(nn.Module):
     """The model and its loss as one module: ids in, one summed loss out, over real target tokens only."""
 
-    def __init__(self, model: Transformer, smoothing: float, rows: int = 512):
+    def __init__(self, model: Transformer, smoothing: float):
         super().__init__()
-        self.model, self.smoothing, self.rows = model, smoothing, rows
+        self.model, self.smoothing, self.rows = model, smoothing, 2 * model.config.d_model
 
     def forward(
         self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"], tgt_out: Int[Tensor, "batch tgt"]
