@@ -93,8 +93,12 @@ def split_sentences(text: str) -> list[str]:
 # %% ../../nbs/translation/translator.ipynb #cell20
 def cut_long(lines: list[str], tokenizer: PairTokenizer, limit: int) -> list[list[str]]:
     """Each line as a list: itself if it has no more than `limit` tokens, else its sentences."""
-    rows = tokenizer.encode_source(lines)
-    return [[line] if len(row) <= limit else split_sentences(line) for line, row in zip(lines, rows, strict=True)]
+    parts = []
+    for line, row in zip(lines, tokenizer.encode_source(lines), strict=True):
+        prefix = tokenizer.prefix(line)
+        sentences = [prefix + sentence for sentence in split_sentences(line[len(prefix) :])]
+        parts.append([line] if len(row) <= limit else sentences)
+    return parts
 
 # %% ../../nbs/translation/translator.ipynb #cell22
 def pad_rows(rows: list[list[int]], device: torch.device, pad_id: int = PAD) -> Int[Tensor, "batch width"]:
