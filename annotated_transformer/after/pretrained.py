@@ -85,7 +85,7 @@ class MarianConfig(TransformerConfig):
         if not isinstance(self.decoder_N, int) or self.decoder_N < 1:
             raise ValueError(f"decoder_N is {self.decoder_N!r}: it must be a whole number of at least 1")
         if self.bos_id == self.eos_id:
-            raise ValueError(f"bos_id and eos_id are both {self.bos_id}: a search that bars the one can't find the other")
+            raise ValueError(f"bos_id and eos_id are both {self.bos_id}: a search bars the one and needs the other")
 
 # %% ../../nbs/after/pretrained.ipynb #cell23
 def exchange_parts(layer: nn.Module, config: MarianConfig) -> None:
@@ -146,7 +146,7 @@ def check_marian(found: dict[str, Any], path: Path) -> None:
             raise ValueError(f"{path}: {name} is {found.get(name)!r}, and this package knows only {value}")
     for name in ("ffn_dim", "attention_heads"):
         if found.get(f"encoder_{name}") != found.get(f"decoder_{name}"):
-            raise ValueError(f"{path}: encoder_{name} and decoder_{name} differ, and this package knows only equal ones")
+            raise ValueError(f"{path}: encoder_{name} and decoder_{name} differ, which this package does not know")
 
 # %% ../../nbs/after/pretrained.ipynb #cell39
 def marian_config(folder: Path) -> MarianConfig:
@@ -221,9 +221,10 @@ def one_to_a_name(tensors: dict[str, Tensor], config: MarianConfig, path: Path) 
     for name in copies:
         if name in found and target in found and not torch.equal(found.pop(name), found[target]):
             raise ValueError(f"{path}: {name} differs from {target}, and this package knows only tied matrices")
-    codes = sinusoids(config.max_length, config.d_model)
+    codes = sinusoids(config.max_length, config.d_model)[:, interleave(config.d_model).argsort()]
     for name in [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]:
-        if name in found and not torch.allclose(found.pop(name)[:, interleave(config.d_model)].float(), codes, atol=1e-2):
+        stored = found.pop(name, codes).float()
+        if stored.shape != codes.shape or not torch.allclose(stored, codes, atol=1e-2):
             raise ValueError(f"{path}: {name} holds no sinusoids, and this package knows no others here")
     return found
 
@@ -312,8 +313,8 @@ class PiecePair(PairTokenizer):
 
     def prefix(self, text: str) -> str:
         """The code of the target language, if the text begins with one: each part of a long text needs it."""
-        code = split_code(text)[0]
-        return f"{code} " if code else ""
+        code, rest = split_code(text)
+        return code + " " * (bool(code) and rest.startswith(" "))
 
     def source_tokens(self, text: str) -> list[str]:
         """The source pieces of one text."""
@@ -352,8 +353,8 @@ class MarianTokenizer(PiecePair):
         """Read what `save` wrote. Raises: ValueError naming a file that is missing, damaged or foreign."""
         directory = Path(directory)
         found = read_settings(directory / "text.json")
-        sides = (read_pieces(directory, side, found["joint"]) for side in ("source", "target"))
-        return cls(*sides, found["src_lang"], found["tgt_lang"])
+        source, target = (read_pieces(directory, side, found["joint"]) for side in ("source", "target"))
+        return cls(source, target, found["src_lang"], found["tgt_lang"])
 
 # %% ../../nbs/after/pretrained.ipynb #cell64
 def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
@@ -387,9 +388,10 @@ def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: s
     """The tokenizer of a Marian directory; languages that neither it nor the caller names are "und", undetermined."""
     path = folder / "tokenizer_config.json"
     found = read_json(path) if path.exists() else {}
-    sides = (read_pieces(folder, side, not found.get("separate_vocabs", False)) for side in ("source", "target"))
+    joint = not found.get("separate_vocabs", False)
+    source, target = (read_pieces(folder, side, joint) for side in ("source", "target"))
     src, tgt = src_lang or found.get("source_lang"), tgt_lang or found.get("target_lang")
-    return MarianTokenizer(*sides, str(src or "und"), str(tgt or "und"))
+    return MarianTokenizer(source, target, str(src or "und"), str(tgt or "und"))
 
 # %% ../../nbs/after/pretrained.ipynb #cell70
 def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: Path) -> None:

@@ -198,8 +198,8 @@ class Attention:
     target: list[str]
     inputs: list[str]
     encoder: Float[Tensor, "layer head src src"]
-    decoder: Float[Tensor, "layer head tgt tgt"]
-    cross: Float[Tensor, "layer head tgt src"]
+    decoder: Float[Tensor, "decoder_layer head tgt tgt"]
+    cross: Float[Tensor, "decoder_layer head tgt src"]
 
     def chart(self, kind: str = "cross", layer: int = 1, head: int = 1) -> Any:
         """One head as an Altair chart; layers and heads count from 1, as in the paper. Raises: ValueError."""
