@@ -310,6 +310,27 @@ def test_languages_that_nobody_names_are_undetermined(copy):
     assert read_marian_tokenizer(copy).tgt_lang == "und"
 
 
+def test_the_settings_of_published_models_are_understood(tmp_path):
+    """A config.json with all the fields that older releases of `transformers` wrote for OPUS-MT."""
+    published = {
+        "_num_labels": 3, "activation_dropout": 0.0, "activation_function": "swish", "add_bias_logits": False,
+        "add_final_layer_norm": False, "architectures": ["MarianMTModel"], "attention_dropout": 0.0,
+        "bad_words_ids": [[58100]], "bos_token_id": 0, "classif_dropout": 0.0, "d_model": 512,
+        "decoder_attention_heads": 8, "decoder_ffn_dim": 2048, "decoder_layerdrop": 0.0, "decoder_layers": 6,
+        "decoder_start_token_id": 58100, "dropout": 0.1, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048,
+        "encoder_layerdrop": 0.0, "encoder_layers": 6, "eos_token_id": 0, "extra_pos_embeddings": 58101,
+        "init_std": 0.02, "is_encoder_decoder": True, "max_length": 512, "max_position_embeddings": 512,
+        "model_type": "marian", "normalize_before": False, "normalize_embedding": False, "num_beams": 6,
+        "num_hidden_layers": 6, "pad_token_id": 58100, "scale_embedding": True, "static_position_embeddings": True,
+        "vocab_size": 58101,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(published))
+    config = marian_config(tmp_path)
+    assert (config.N, config.decoder_N, config.h, config.d_k, config.d_ff) == (6, 6, 8, 64, 2048)
+    assert (config.pad_id, config.bos_id, config.eos_id, config.max_length) == (58100, 58100, 0, 512)
+    assert config.shared_vocab and config.tgt_vocab_size == 58101 and config.activation == "swish"
+
+
 def change(folder: Path, name: str = "config.json", **values) -> None:
     """Set fields of a JSON file; None takes one away."""
     found = json.loads((folder / name).read_text()) | values

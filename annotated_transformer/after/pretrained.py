@@ -56,7 +56,7 @@ class SwishFeedForward(FeedForward):
         """Widen to d_ff, gate, narrow to d_model."""
         return self.W_2(F.silu(self.W_1(x)))
 
-# %% ../../nbs/after/pretrained.ipynb #cell16
+# %% ../../nbs/after/pretrained.ipynb #cell17
 class GeluFeedForward(FeedForward):
     """The feed-forward network with x · Φ(x) in the place of the ReLU."""
 
@@ -64,10 +64,10 @@ class GeluFeedForward(FeedForward):
         """Widen to d_ff, gate, narrow to d_model."""
         return self.W_2(F.gelu(self.W_1(x)))
 
-# %% ../../nbs/after/pretrained.ipynb #cell19
+# %% ../../nbs/after/pretrained.ipynb #cell20
 ACTIVATIONS = {"relu": FeedForward, "swish": SwishFeedForward, "silu": SwishFeedForward, "gelu": GeluFeedForward}
 
-# %% ../../nbs/after/pretrained.ipynb #cell21
+# %% ../../nbs/after/pretrained.ipynb #cell22
 @dataclass(frozen=True)
 class MarianConfig(TransformerConfig):
     """The architecture of a Marian model: `N` is the encoder's depth, `decoder_N` the decoder's."""
@@ -87,7 +87,7 @@ class MarianConfig(TransformerConfig):
         if self.bos_id == self.eos_id:
             raise ValueError(f"bos_id and eos_id are both {self.bos_id}: a search bars the one and needs the other")
 
-# %% ../../nbs/after/pretrained.ipynb #cell23
+# %% ../../nbs/after/pretrained.ipynb #cell24
 def exchange_parts(layer: nn.Module, config: MarianConfig) -> None:
     """Put Marian's attention and feed-forward network in the place of the paper's."""
     for name, part in list(layer.named_children()):
@@ -96,7 +96,7 @@ def exchange_parts(layer: nn.Module, config: MarianConfig) -> None:
         elif isinstance(part, FeedForward):
             setattr(layer, name, ACTIVATIONS[config.activation](config.d_model, config.d_ff))
 
-# %% ../../nbs/after/pretrained.ipynb #cell24
+# %% ../../nbs/after/pretrained.ipynb #cell25
 class MarianTransformer(Transformer):
     """The Transformer as Marian builds it; decoding starts from `bos_id`, which in OPUS-MT is the padding token."""
 
@@ -112,12 +112,12 @@ class MarianTransformer(Transformer):
         """The output layer: the target embedding's matrix and a bias for each token."""
         return super().logits(hidden) + self.logits_bias
 
-# %% ../../nbs/after/pretrained.ipynb #cell30
+# %% ../../nbs/after/pretrained.ipynb #cell31
 def interleave(d_model: int) -> Int[Tensor, "d_model"]:
     """Where each of our coordinates stands among Marian's: 0, d/2, 1, d/2 + 1, …"""
     return torch.arange(d_model).view(2, -1).T.flatten()
 
-# %% ../../nbs/after/pretrained.ipynb #cell33
+# %% ../../nbs/after/pretrained.ipynb #cell34
 def flow_axis(name: str) -> int | None:
     """The axis of a parameter along which the d_model coordinates lie; None where they don't."""
     part, _, kind = name.rpartition(".")
@@ -128,13 +128,13 @@ def flow_axis(name: str) -> int | None:
         return 1
     return 0 if part else None
 
-# %% ../../nbs/after/pretrained.ipynb #cell37
+# %% ../../nbs/after/pretrained.ipynb #cell38
 EXPECTED = {
     "scale_embedding": True, "tie_word_embeddings": True, "static_position_embeddings": True,
     "normalize_before": False, "normalize_embedding": False, "add_final_layer_norm": False,
 }
 
-# %% ../../nbs/after/pretrained.ipynb #cell38
+# %% ../../nbs/after/pretrained.ipynb #cell39
 def check_marian(found: dict[str, Any], path: Path) -> None:
     """Raises: ValueError when a config.json describes a model of another kind, or one with parts we lack."""
     if "format" in found:
@@ -148,7 +148,7 @@ def check_marian(found: dict[str, Any], path: Path) -> None:
         if found.get(f"encoder_{name}") != found.get(f"decoder_{name}"):
             raise ValueError(f"{path}: encoder_{name} and decoder_{name} differ, which this package does not know")
 
-# %% ../../nbs/after/pretrained.ipynb #cell39
+# %% ../../nbs/after/pretrained.ipynb #cell41
 def marian_config(folder: Path) -> MarianConfig:
     """The architecture in a Marian directory's config.json. Raises: ValueError naming the setting that doesn't fit."""
     path = folder / "config.json"
@@ -168,7 +168,7 @@ def marian_config(folder: Path) -> MarianConfig:
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise ValueError(f"{path}: {error}") from None
 
-# %% ../../nbs/after/pretrained.ipynb #cell42
+# %% ../../nbs/after/pretrained.ipynb #cell44
 def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
     """The tensors of model.safetensors, or else of pytorch_model.bin, read without running code from the file.
 
@@ -186,7 +186,7 @@ def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} is damaged or holds something else than weights: download it again")
     return tensors
 
-# %% ../../nbs/after/pretrained.ipynb #cell44
+# %% ../../nbs/after/pretrained.ipynb #cell46
 THEIR_WORDS = {
     "after_self_attention.norm": "self_attn_layer_norm", "after_source_attention.norm": "encoder_attn_layer_norm",
     "after_attention.norm": "self_attn_layer_norm", "after_feed_forward.norm": "final_layer_norm",
@@ -196,7 +196,7 @@ THEIR_WORDS = {
     "src_embedding": "encoder.embed_tokens", "tgt_embedding": "decoder.embed_tokens",
 }
 
-# %% ../../nbs/after/pretrained.ipynb #cell45
+# %% ../../nbs/after/pretrained.ipynb #cell47
 def marian_name(name: str) -> str:
     """What `transformers` calls one of our parameters."""
     if name == "logits_bias":
@@ -205,7 +205,7 @@ def marian_name(name: str) -> str:
         name = name.replace(ours, theirs)
     return f"model.{name}"
 
-# %% ../../nbs/after/pretrained.ipynb #cell48
+# %% ../../nbs/after/pretrained.ipynb #cell51
 def one_to_a_name(tensors: dict[str, Tensor], config: MarianConfig, path: Path) -> dict[str, Tensor]:
     """The tensors without copies: embeddings under the names `marian_name` gives, no output matrix, no positions.
 
@@ -228,7 +228,7 @@ def one_to_a_name(tensors: dict[str, Tensor], config: MarianConfig, path: Path) 
             raise ValueError(f"{path}: {name} holds no sinusoids, and this package knows no others here")
     return found
 
-# %% ../../nbs/after/pretrained.ipynb #cell49
+# %% ../../nbs/after/pretrained.ipynb #cell53
 def convert_weights(tensors: dict[str, Tensor], config: MarianConfig, path: Path) -> dict[str, Tensor]:
     """A Marian file's tensors under our names and in our order of coordinates.
 
@@ -250,13 +250,13 @@ def convert_weights(tensors: dict[str, Tensor], config: MarianConfig, path: Path
         raise ValueError(f"{path}: this architecture has no place for the tensor {min(found)!r}")
     return ours
 
-# %% ../../nbs/after/pretrained.ipynb #cell57
+# %% ../../nbs/after/pretrained.ipynb #cell61
 def split_code(text: str) -> tuple[str, str]:
     """A language code such as '>>deu<<' at the front of a text, or '', and the rest."""
     end = text.find("<<") + 2
     return (text[:end], text[end:]) if text.startswith(">>") and end > 1 else ("", text)
 
-# %% ../../nbs/after/pretrained.ipynb #cell59
+# %% ../../nbs/after/pretrained.ipynb #cell64
 class Pieces:
     """One side's tokenizer: a SentencePiece model and the ids of its pieces."""
 
@@ -293,7 +293,7 @@ class Pieces:
         cut = [self.names[i] for i in ids if i not in special and i in self.names]
         return self.processor.decode_pieces(cut).replace("▁", " ").strip()
 
-# %% ../../nbs/after/pretrained.ipynb #cell61
+# %% ../../nbs/after/pretrained.ipynb #cell66
 @dataclass(frozen=True, eq=False)
 class PiecePair(PairTokenizer):
     """The pieces of two languages, with one table of ids or one each, and what can be asked about them."""
@@ -328,7 +328,7 @@ class PiecePair(PairTokenizer):
         """The characters of a source text that the vocabulary lacks, each once, in order."""
         return [character for character in dict.fromkeys(text) if self.unk_id in self.source.encode(character)]
 
-# %% ../../nbs/after/pretrained.ipynb #cell63
+# %% ../../nbs/after/pretrained.ipynb #cell68
 class MarianTokenizer(PiecePair):
     """Text to ids and back for a Marian model."""
 
@@ -356,7 +356,7 @@ class MarianTokenizer(PiecePair):
         source, target = (read_pieces(directory, side, found["joint"]) for side in ("source", "target"))
         return cls(source, target, found["src_lang"], found["tgt_lang"])
 
-# %% ../../nbs/after/pretrained.ipynb #cell64
+# %% ../../nbs/after/pretrained.ipynb #cell69
 def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
     """One side of a tokenizer, "source" or "target". Raises: ValueError naming a file that is missing or damaged."""
     vocab_path = folder / ("vocab.json" if joint or side == "source" else "target_vocab.json")
@@ -371,7 +371,7 @@ def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
     except (OSError, RuntimeError):
         raise ValueError(f"{path} is damaged or no SentencePiece model: download it again") from None
 
-# %% ../../nbs/after/pretrained.ipynb #cell65
+# %% ../../nbs/after/pretrained.ipynb #cell70
 def save_marian_tokenizer(tokenizer: MarianTokenizer, folder: Path) -> None:
     """Write a tokenizer's files and, as text.json, what `MarianTokenizer.load` asks besides."""
     settings = {name: getattr(tokenizer, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
@@ -383,7 +383,7 @@ def save_marian_tokenizer(tokenizer: MarianTokenizer, folder: Path) -> None:
     for name, side in (("source", tokenizer.source), ("target", tokenizer.target)):
         write_whole(folder / f"{name}.spm", side.model)
 
-# %% ../../nbs/after/pretrained.ipynb #cell67
+# %% ../../nbs/after/pretrained.ipynb #cell72
 def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: str | None = None) -> MarianTokenizer:
     """The tokenizer of a Marian directory; languages that neither it nor the caller names are "und", undetermined."""
     path = folder / "tokenizer_config.json"
@@ -393,7 +393,7 @@ def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: s
     src, tgt = src_lang or found.get("source_lang"), tgt_lang or found.get("target_lang")
     return MarianTokenizer(source, target, str(src or "und"), str(tgt or "und"))
 
-# %% ../../nbs/after/pretrained.ipynb #cell70
+# %% ../../nbs/after/pretrained.ipynb #cell75
 def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: Path) -> None:
     """Raises: ValueError when a tokenizer's size or special tokens are not those of the model."""
     sides = {"source": (tokenizer.source, config.src_vocab_size), "target": (tokenizer.target, config.tgt_vocab_size)}
@@ -404,7 +404,7 @@ def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: P
             raise ValueError(
                 f"{folder}: the {name} vocabulary has {found} and the model {asked}: they don't belong together")
 
-# %% ../../nbs/after/pretrained.ipynb #cell72
+# %% ../../nbs/after/pretrained.ipynb #cell77
 def import_marian(
     folder: str | Path, out: str | Path, src_lang: str | None = None, tgt_lang: str | None = None
 ) -> None:
@@ -421,18 +421,18 @@ def import_marian(
     with whole_folder(out) as draft:
         write_model(draft, weights, config, tokenizer)
 
-# %% ../../nbs/after/pretrained.ipynb #cell75
+# %% ../../nbs/after/pretrained.ipynb #cell80
 def is_marian(folder: str | Path) -> bool:
     """Whether a model folder was written by `import_marian`. Raises: ValueError when there is no config.json."""
     architecture = read_json(Path(folder) / "config.json").get("architecture")
     return isinstance(architecture, dict) and architecture.get("kind") == "marian"
 
-# %% ../../nbs/after/pretrained.ipynb #cell76
+# %% ../../nbs/after/pretrained.ipynb #cell81
 def architecture_of(folder: str | Path) -> TransformerConfig:
     """The configuration in any model folder, trained here or imported. Raises: ValueError if it can't be read."""
     return read_config(Path(folder), MarianConfig if is_marian(folder) else TransformerConfig)
 
-# %% ../../nbs/after/pretrained.ipynb #cell78
+# %% ../../nbs/after/pretrained.ipynb #cell83
 def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple[MarianTransformer, MarianTokenizer]:
     """The model of an imported folder, in evaluation mode and float32, and its tokenizer.
 
@@ -445,20 +445,20 @@ def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/after/pretrained.ipynb #cell79
+# %% ../../nbs/after/pretrained.ipynb #cell84
 def open_translator(folder: str | Path, device: str = "cpu") -> Translator:
     """The translator of any model folder, trained here or imported. Raises: ValueError if it can't be opened."""
     load = load_marian if is_marian(folder) else load_model
     return Translator(*load(folder, find_device(device)))
 
-# %% ../../nbs/after/pretrained.ipynb #cell90
+# %% ../../nbs/after/pretrained.ipynb #cell96
 MARIAN_PARTS = {
     "embedding": "embedding", "norm": "norms", "feed_forward": "feed-forward",
     "source_attention": "decoder source attention", "decoder": "decoder self-attention",
     "encoder": "encoder attention", "logits_bias": "logits bias",
 }
 
-# %% ../../nbs/after/pretrained.ipynb #cell91
+# %% ../../nbs/after/pretrained.ipynb #cell97
 def marian_parameters(config: MarianConfig) -> dict[str, int]:
     """The number of trained values in each part of the model, counted."""
     counts = dict.fromkeys(MARIAN_PARTS.values(), 0)
@@ -467,7 +467,7 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
             counts[next(part for word, part in MARIAN_PARTS.items() if word in name)] += parameter.numel()
     return counts
 
-# %% ../../nbs/after/pretrained.ipynb #cell93
+# %% ../../nbs/after/pretrained.ipynb #cell99
 def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     """Operations of one sentence pair, forward and backward, in matrix products only."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
@@ -477,7 +477,7 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
-# %% ../../nbs/after/pretrained.ipynb #cell94
+# %% ../../nbs/after/pretrained.ipynb #cell100
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
     """Parameters by part, and operations of a pair of sentences of this length, for either kind of model."""
     if isinstance(config, MarianConfig):
