@@ -393,7 +393,7 @@ def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: s
     src, tgt = src_lang or found.get("source_lang"), tgt_lang or found.get("target_lang")
     return MarianTokenizer(source, target, str(src or "und"), str(tgt or "und"))
 
-# %% ../../nbs/after/pretrained.ipynb #cell75
+# %% ../../nbs/after/pretrained.ipynb #cell76
 def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: Path) -> None:
     """Raises: ValueError when a tokenizer's size or special tokens are not those of the model."""
     sides = {"source": (tokenizer.source, config.src_vocab_size), "target": (tokenizer.target, config.tgt_vocab_size)}
@@ -404,7 +404,7 @@ def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: P
             raise ValueError(
                 f"{folder}: the {name} vocabulary has {found} and the model {asked}: they don't belong together")
 
-# %% ../../nbs/after/pretrained.ipynb #cell77
+# %% ../../nbs/after/pretrained.ipynb #cell78
 def import_marian(
     folder: str | Path, out: str | Path, src_lang: str | None = None, tgt_lang: str | None = None
 ) -> None:
@@ -421,18 +421,18 @@ def import_marian(
     with whole_folder(out) as draft:
         write_model(draft, weights, config, tokenizer)
 
-# %% ../../nbs/after/pretrained.ipynb #cell80
+# %% ../../nbs/after/pretrained.ipynb #cell81
 def is_marian(folder: str | Path) -> bool:
     """Whether a model folder was written by `import_marian`. Raises: ValueError when there is no config.json."""
     architecture = read_json(Path(folder) / "config.json").get("architecture")
     return isinstance(architecture, dict) and architecture.get("kind") == "marian"
 
-# %% ../../nbs/after/pretrained.ipynb #cell81
+# %% ../../nbs/after/pretrained.ipynb #cell82
 def architecture_of(folder: str | Path) -> TransformerConfig:
     """The configuration in any model folder, trained here or imported. Raises: ValueError if it can't be read."""
     return read_config(Path(folder), MarianConfig if is_marian(folder) else TransformerConfig)
 
-# %% ../../nbs/after/pretrained.ipynb #cell83
+# %% ../../nbs/after/pretrained.ipynb #cell84
 def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple[MarianTransformer, MarianTokenizer]:
     """The model of an imported folder, in evaluation mode and float32, and its tokenizer.
 
@@ -445,20 +445,20 @@ def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/after/pretrained.ipynb #cell84
+# %% ../../nbs/after/pretrained.ipynb #cell85
 def open_translator(folder: str | Path, device: str = "cpu") -> Translator:
     """The translator of any model folder, trained here or imported. Raises: ValueError if it can't be opened."""
     load = load_marian if is_marian(folder) else load_model
     return Translator(*load(folder, find_device(device)))
 
-# %% ../../nbs/after/pretrained.ipynb #cell96
+# %% ../../nbs/after/pretrained.ipynb #cell97
 MARIAN_PARTS = {
     "embedding": "embedding", "norm": "norms", "feed_forward": "feed-forward",
     "source_attention": "decoder source attention", "decoder": "decoder self-attention",
     "encoder": "encoder attention", "logits_bias": "logits bias",
 }
 
-# %% ../../nbs/after/pretrained.ipynb #cell97
+# %% ../../nbs/after/pretrained.ipynb #cell98
 def marian_parameters(config: MarianConfig) -> dict[str, int]:
     """The number of trained values in each part of the model, counted."""
     counts = dict.fromkeys(MARIAN_PARTS.values(), 0)
@@ -467,7 +467,7 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
             counts[next(part for word, part in MARIAN_PARTS.items() if word in name)] += parameter.numel()
     return counts
 
-# %% ../../nbs/after/pretrained.ipynb #cell99
+# %% ../../nbs/after/pretrained.ipynb #cell100
 def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     """Operations of one sentence pair, forward and backward, in matrix products only."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
@@ -477,7 +477,7 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
-# %% ../../nbs/after/pretrained.ipynb #cell100
+# %% ../../nbs/after/pretrained.ipynb #cell101
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
     """Parameters by part, and operations of a pair of sentences of this length, for either kind of model."""
     if isinstance(config, MarianConfig):
