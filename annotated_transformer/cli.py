@@ -1,4 +1,4 @@
-"""The command line: train, translate, evaluate, score and look inside. Heavy imports wait inside the commands."""
+"""The command line: train, translate, evaluate, score, look inside and export. Heavy imports wait inside the commands."""
 
 import json
 import os
@@ -383,6 +383,46 @@ def average(
 
 
 @app.command()
+def export(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="marian, ctranslate2 or onnx.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write; it must be new or empty.")],
+    model: Model = SHIPPED,
+    quantization: Annotated[
+        str | None,
+        typer.Option(help="For ctranslate2, how weights are stored: float32 if not named, int8, int16, bfloat16, …"),
+    ] = None,
+    attention: Annotated[
+        bool, typer.Option("--attention", help="For onnx: have the graphs return every head's weights.")
+    ] = False,
+) -> None:
+    """Write a model for another program: Hugging Face's MarianMTModel, CTranslate2, or any that runs ONNX.
+
+    **Examples**
+
+    `annotated-transformer export marian phrasebook-marian`
+
+    `annotated-transformer export ctranslate2 small --quantization int8 -m runs/multi30k-en-de-tiny/model`
+
+    `annotated-transformer export onnx graphs --attention`
+    """
+    from annotated_transformer.model.config import nearest
+    from annotated_transformer.training.checkpoint import load_model
+    from annotated_transformer.translation.export import export_ctranslate2, export_marian, export_onnx
+
+    write = {"marian": export_marian, "ctranslate2": export_ctranslate2, "onnx": export_onnx}
+    if form not in write:
+        raise ValueError(f"unknown format {form!r}: {nearest(form, list(write))}")
+    settings: dict[str, object] = {}
+    for name, value, owner in (("quantization", quantization, "ctranslate2"), ("attention", attention, "onnx")):
+        if value and form != owner:
+            raise ValueError(f"--{name} is a setting of {owner}: leave it out for {form}")
+        if value:
+            settings[name] = value
+    write[form](*load_model(model), out, **settings)
+    console.print(f"wrote {out}; its README.md says how to use it", soft_wrap=True)
+
+
+@app.command()
 def info(
     name: Annotated[str, typer.Argument(help="A preset of Table 3, such as base or big, or a model folder.")] = str(
         SHIPPED
@@ -454,7 +494,7 @@ def main() -> None:
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 
