@@ -15,13 +15,13 @@ from annotated_transformer.after.pretrained import (
     MarianConfig,
     MarianTransformer,
     check_vocabulary,
+    convert_weights,
     import_marian,
-    interleave,
     load_marian,
-    marian_config,
     marian_flops,
     marian_parameters,
     open_translator,
+    read_marian_config,
     read_marian_tensors,
     read_marian_tokenizer,
 )
@@ -29,6 +29,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
 from annotated_transformer.training.checkpoint import average_checkpoints, load_model
+from annotated_transformer.translation.export import marian_config, marian_weights, sines_first
 from annotated_transformer.translation.search import beam, greedy
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -154,7 +155,7 @@ def test_encoder_and_logits_are_equal(case):
         expected = case.model.model.encoder(src, attention_mask=mask).last_hidden_state
         logits = ours(src, tgt)
         their_logits = case.model(src, attention_mask=mask, decoder_input_ids=tgt).logits
-    assert torch.allclose(memory[mask == 1], expected[..., interleave(32)][mask == 1], atol=1e-5)
+    assert torch.allclose(memory[mask == 1], expected[..., sines_first(32).argsort()][mask == 1], atol=1e-5)
     assert torch.allclose(logits, their_logits, atol=1e-4) and their_logits.std() > 0.5
     assert (logits - their_logits).abs().max() < 2e-5  # what is left is rounding
 
@@ -211,6 +212,19 @@ def test_batches_change_nothing_though_padding_is_the_last_token(case):
     totals = [score.total for score in case.translator.score(TEXTS, TEXTS[::-1], "keep")]
     alone = [case.translator.score([a], [b], "keep")[0].total for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
     assert totals == pytest.approx(alone, abs=1e-3)
+
+
+def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
+    model, tokenizer = load_model(cli.SHIPPED)
+    (tmp_path / "config.json").write_text(json.dumps(marian_config(model.config)))
+    config = read_marian_config(tmp_path)
+    assert config.activation == "relu" and (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
+    weights = convert_weights(marian_weights(model), config, tmp_path)
+    returned = MarianTransformer(config).eval()
+    returned.load_state_dict(weights, strict=False)
+    assert all(torch.equal(weights[name], tensor) for name, tensor in model.named_parameters())
+    src = torch.tensor(tokenizer.encode_source(["March 3"]))
+    assert torch.allclose(returned(src, src), model(src, src), atol=1e-4)
 
 
 # ---- words ----
@@ -325,7 +339,7 @@ def test_the_settings_of_published_models_are_understood(tmp_path):
         "vocab_size": 58101,
     }
     (tmp_path / "config.json").write_text(json.dumps(published))
-    config = marian_config(tmp_path)
+    config = read_marian_config(tmp_path)
     assert (config.N, config.decoder_N, config.h, config.d_k, config.d_ff) == (6, 6, 8, 64, 2048)
     assert (config.pad_id, config.bos_id, config.eos_id, config.max_length) == (58100, 58100, 0, 512)
     assert config.shared_vocab and config.tgt_vocab_size == 58101 and config.activation == "swish"
@@ -374,6 +388,7 @@ FAULTS = {
     "one token less": (lambda f: change(f, "vocab.json", **{"▁March": None}), "don't belong together"),
     "padding elsewhere": (lambda f: change(f, "vocab.json", **{"<pad>": 5}), "don't belong together"),
     "no pieces": (lambda f: (f / "source.spm").unlink(), "source.spm is missing"),
+    "empty pieces": (lambda f: (f / "source.spm").write_bytes(b""), "source.spm is damaged"),
     "broken pieces": (lambda f: (f / "target.spm").write_bytes(b"nothing"), "target.spm is damaged"),
 }
 
@@ -442,7 +457,7 @@ def test_settings_out_of_range_are_named(setting, value):
 
 
 def test_vocabularies_of_unequal_unknown_tokens_are_refused(case):
-    config, tokenizer = marian_config(case.folder), case.translator.tokenizer
+    config, tokenizer = read_marian_config(case.folder), case.translator.tokenizer
     check_vocabulary(config, tokenizer, case.folder)
     wrong = json.loads((case.folder / "config.json").read_text())["vocab_size"]
     assert config.src_vocab_size == wrong == tokenizer.src_vocab_size
