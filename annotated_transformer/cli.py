@@ -405,6 +405,7 @@ def export(
 
     `annotated-transformer export onnx graphs --attention`
     """
+    from annotated_transformer.after.pretrained import is_marian
     from annotated_transformer.model.config import nearest
     from annotated_transformer.training.checkpoint import load_model
     from annotated_transformer.translation.export import export_ctranslate2, export_marian, export_onnx
@@ -418,6 +419,8 @@ def export(
             raise ValueError(f"--{name} is a setting of {owner}: leave it out for {form}")
         if value:
             settings[name] = value
+    if is_marian(model):
+        raise ValueError(f"{model} was imported: other programs read the directory that it was imported from")
     write[form](*load_model(model), out, **settings)
     console.print(f"wrote {out}; its README.md says how to use it", soft_wrap=True)
 

@@ -529,10 +529,14 @@ def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_pat
     assert status == 0 and "exactly right" in printed
 
 
-def test_the_command_line_refuses_in_one_line(run, copy, tmp_path):
+def test_the_command_line_refuses_in_one_line(run, plain, copy, tmp_path):
     (copy / "vocab.json").unlink()
     status, _, err = run("import", copy, tmp_path / "out")
     assert status == 2 and err.startswith("error: ") and err.count("\n") == 1 and "vocab.json is missing" in err
+    for form in ("marian", "onnx"):
+        status, _, err = run("export", form, tmp_path / "out", "-m", plain.out)
+        assert status == 2 and err.count("\n") == 1 and "the directory that it was imported from" in err
+    assert not (tmp_path / "out").exists()
     status, _, err = run("translate", "-m", copy, "one")
     assert status == 2 and err.count("\n") == 1 and "Traceback" not in err
 
