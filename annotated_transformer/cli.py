@@ -202,10 +202,10 @@ def translate(
 
 
 def open_translator(model: Path, device: str) -> "Translator":
-    """The model of a folder, ready to translate."""
-    from annotated_transformer.translation.translator import Translator
+    """The model of a folder, trained here or imported, ready to translate."""
+    from annotated_transformer.after import pretrained
 
-    return Translator.from_pretrained(model, device=device)
+    return pretrained.open_translator(model, device=device)
 
 
 def input_lines(path: Path | None) -> Iterator[str]:
@@ -405,6 +405,7 @@ def export(
 
     `annotated-transformer export onnx graphs --attention`
     """
+    from annotated_transformer.after.pretrained import is_marian
     from annotated_transformer.model.config import nearest
     from annotated_transformer.training.checkpoint import load_model
     from annotated_transformer.translation.export import export_ctranslate2, export_marian, export_onnx
@@ -418,6 +419,8 @@ def export(
             raise ValueError(f"--{name} is a setting of {owner}: leave it out for {form}")
         if value:
             settings[name] = value
+    if is_marian(model):
+        raise ValueError(f"{model} was imported: other programs read the directory that it was imported from")
     write[form](*load_model(model), out, **settings)
     console.print(f"wrote {out}; its README.md says how to use it", soft_wrap=True)
 
@@ -437,22 +440,21 @@ def info(
 
     `annotated-transformer info runs/phrasebook/model`
     """
+    from annotated_transformer.after.pretrained import architecture_of, costs_of
     from annotated_transformer.model.config import preset, table_3
-    from annotated_transformer.model.costs import flops, parameter_count, parameters_by_part
-    from annotated_transformer.training.checkpoint import read_config
 
     if length < 1:
         raise ValueError(f"--length is {length}: count operations for at least one token")
-    config = preset(name) if name in table_3() or not Path(name).exists() else read_config(Path(name))
+    config = preset(name) if name in table_3() or not Path(name).exists() else architecture_of(name)
     table = Table("setting", "value", title=name)
     for setting, value in config.to_dict().items():
         table.add_row(setting, str(value))
     table.add_section()
-    for part, count in parameters_by_part(config).items():
+    parameters, work = costs_of(config, length)
+    for part, count in parameters.items():
         table.add_row(f"parameters: {part}", f"{count:,}")
-    table.add_row("parameters", f"{parameter_count(config):,}")
+    table.add_row("parameters", f"{sum(parameters.values()):,}")
     table.add_section()
-    work = flops(config, length, length)
     table.add_row(f"forward FLOPs, {length} → {length} tokens", f"{work.forward:.3e}")
     table.add_row("forward and backward FLOPs", f"{sum(work):.3e}")
     console.print(table)
@@ -469,6 +471,25 @@ def corpora() -> None:
         table.add_row(name, " ".join(spec.pairs), sizes, spec.licence, spec.source)
         table.add_section()
     console.print(table)
+
+
+@app.command("import")
+def import_(
+    directory: Annotated[Path, typer.Argument(help="A Marian directory, such as a downloaded OPUS-MT model.")],
+    out: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    src: Annotated[str | None, typer.Option(help="Source language, if the directory doesn't name it.")] = None,
+    tgt: Annotated[str | None, typer.Option(help="Target language, if the directory doesn't name it.")] = None,
+) -> None:
+    """Import a Marian model in Hugging Face's format, such as OPUS-MT's, as a model folder for the other commands.
+
+    **Example**
+
+    `annotated-transformer import opus-mt-en-de runs/opus-mt-en-de`
+    """
+    from annotated_transformer.after.pretrained import import_marian
+
+    import_marian(directory, out, src, tgt)
+    console.print(f"imported {directory} into {out}", soft_wrap=True)
 
 
 def main() -> None:

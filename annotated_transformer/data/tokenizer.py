@@ -155,6 +155,15 @@ class LanguagePair:
         """Number of target tokens, special ones included."""
         return self.target.get_vocab_size()
 
+    @property
+    def unk_id(self) -> int:
+        """The id that stands for what the vocabulary lacks."""
+        return UNK
+
+    def prefix(self, text: str) -> str:
+        """What each part of a text that is cut must begin with: nothing, for a pair of languages."""
+        return ""
+
     def prepare(self, texts: list[str], lang: str) -> list[str]:
         """Texts as the byte-pair tokeniser gets them: cut by Moses if this pair says so."""
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts

@@ -117,7 +117,7 @@ def read_json(path: Path) -> dict:
     return values
 
 # %% ../../nbs/training/checkpoint.ipynb #cell34
-def read_config(folder: Path) -> TransformerConfig:
+def read_config(folder: Path, config_class: type[TransformerConfig] = TransformerConfig) -> TransformerConfig:
     """The architecture of a model folder. Raises: ValueError for a missing, foreign, damaged or newer file."""
     about = read_json(folder / "config.json")
     if "format" not in about or not isinstance(about.get("architecture"), dict):
@@ -126,8 +126,12 @@ def read_config(folder: Path) -> TransformerConfig:
         raise ValueError(
             f"{folder} has checkpoint format {about['format']!r} and this version reads {FORMAT}: "
             "update annotated_transformer or save the model again")
+    if config_class is TransformerConfig and "kind" in about["architecture"]:
+        raise ValueError(
+            f"{folder} holds a {about['architecture']['kind']} model: "
+            "open it with annotated_transformer.after.pretrained.open_translator")
     try:
-        return TransformerConfig.from_dict(about["architecture"])
+        return config_class.from_dict(about["architecture"])
     except (TypeError, ValueError) as error:
         raise ValueError(f"{folder / 'config.json'}: {error}") from None
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..data.tokenizer import PairTokenizer
 from ..model.attention import MultiHeadAttention
-from ..model.config import BOS, EOS, PAD, UNK, nearest
+from ..model.config import PAD, UNK, nearest
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_model
 from .search import Hypothesis, beam, force
@@ -48,10 +48,12 @@ def check_lines(texts: Sequence[str], numbers: Iterable[int], side: str = "") ->
     return [" ".join(text.split()) for text in texts]
 
 # %% ../../nbs/translation/translator.ipynb #cell12
-def check_known(line: str, row: list[int], encode: Callable[[list[str]], list[list[int]]], name: str) -> None:
+def check_known(
+    line: str, row: list[int], encode: Callable[[list[str]], list[list[int]]], name: str, unk_id: int
+) -> None:
     """Raises: ValueError naming the characters of a line that became the unknown token."""
-    if UNK in row:
-        strange = [character for character in dict.fromkeys(line) if UNK in encode([character])[0]]
+    if unk_id in row:
+        strange = [character for character in dict.fromkeys(line) if unk_id in encode([character])[0]]
         raise ValueError(
             f"{name} has characters that this model never saw: {' '.join(strange[:20]) or line}; "
             "replace them, or let them pass as unknown (unknown='keep', --unknown keep)")
@@ -59,7 +61,7 @@ def check_known(line: str, row: list[int], encode: Callable[[list[str]], list[li
 # %% ../../nbs/translation/translator.ipynb #cell13
 def encode_lines(
     encode: Callable[[list[str]], list[list[int]]], texts: Sequence[str], limit: int, numbers: Iterable[int],
-    unknown: str = "error", side: str = "",
+    unknown: str = "error", side: str = "", unk_id: int = UNK,
 ) -> list[list[int]]:
     """Texts as rows of ids by one side's tokeniser, after every check.
 
@@ -73,7 +75,7 @@ def encode_lines(
     for number, line, row in zip(numbers, lines, rows, strict=True):
         name = f"{side}line {number}"
         if unknown == "error":
-            check_known(line, row, encode, name)
+            check_known(line, row, encode, name, unk_id)
         if len(row) > limit:
             raise ValueError(
                 f"{name} has {len(row)} tokens, and this model reads at most {limit}: shorten it, "
@@ -91,14 +93,18 @@ def split_sentences(text: str) -> list[str]:
 # %% ../../nbs/translation/translator.ipynb #cell20
 def cut_long(lines: list[str], tokenizer: PairTokenizer, limit: int) -> list[list[str]]:
     """Each line as a list: itself if it has no more than `limit` tokens, else its sentences."""
-    rows = tokenizer.encode_source(lines)
-    return [[line] if len(row) <= limit else split_sentences(line) for line, row in zip(lines, rows, strict=True)]
+    parts = []
+    for line, row in zip(lines, tokenizer.encode_source(lines), strict=True):
+        prefix = tokenizer.prefix(line)
+        sentences = [prefix + sentence for sentence in split_sentences(line[len(prefix) :])]
+        parts.append([line] if len(row) <= limit else sentences)
+    return parts
 
 # %% ../../nbs/translation/translator.ipynb #cell22
-def pad_rows(rows: list[list[int]], device: torch.device) -> Int[Tensor, "batch width"]:
+def pad_rows(rows: list[list[int]], device: torch.device, pad_id: int = PAD) -> Int[Tensor, "batch width"]:
     """Rows of ids as one tensor, padded on the right."""
     width = max(map(len, rows))
-    return torch.tensor([row + [PAD] * (width - len(row)) for row in rows], device=device)
+    return torch.tensor([row + [pad_id] * (width - len(row)) for row in rows], device=device)
 
 # %% ../../nbs/translation/translator.ipynb #cell23
 def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -114,9 +120,10 @@ def search_batches(
     model: Transformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int, batch_tokens: int
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each source row, in the order of the rows, searched in batches of similar length."""
-    device, results = model.tgt_embedding.weight.device, {}
+    device, pad_id, results = model.tgt_embedding.weight.device, model.config.pad_id, {}
     for places in length_batches([len(row) for row in rows], batch_tokens):
-        found = beam(model, pad_rows([rows[place] for place in places], device), beam_size, alpha, n_best=n_best)
+        src = pad_rows([rows[place] for place in places], device, pad_id)
+        found = beam(model, src, beam_size, alpha, n_best=n_best)
         results |= zip(places, found, strict=True)
     return [results[place] for place in range(len(rows))]
 
@@ -150,11 +157,12 @@ def force_batches(
     model: Transformer, sources: list[list[int]], targets: list[list[int]], batch_tokens: int
 ) -> list[list[float]]:
     """The log-probability of each target token, by row, forced in batches of similar length."""
-    device, results = model.tgt_embedding.weight.device, {}
+    device, pad_id, results = model.tgt_embedding.weight.device, model.config.pad_id, {}
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
     for places in length_batches(lengths, batch_tokens):
         chosen = [targets[place] for place in places]
-        scores = force(model, pad_rows([sources[place] for place in places], device), pad_rows(chosen, device))
+        src = pad_rows([sources[place] for place in places], device, pad_id)
+        scores = force(model, src, pad_rows(chosen, device, pad_id))
         for place, row, target in zip(places, scores.tolist(), chosen, strict=True):
             results[place] = row[: len(target)]
     return [results[place] for place in range(len(sources))]
@@ -190,8 +198,8 @@ class Attention:
     target: list[str]
     inputs: list[str]
     encoder: Float[Tensor, "layer head src src"]
-    decoder: Float[Tensor, "layer head tgt tgt"]
-    cross: Float[Tensor, "layer head tgt src"]
+    decoder: Float[Tensor, "decoder_layer head tgt tgt"]
+    cross: Float[Tensor, "decoder_layer head tgt src"]
 
     def chart(self, kind: str = "cross", layer: int = 1, head: int = 1) -> Any:
         """One head as an Altair chart; layers and heads count from 1, as in the paper. Raises: ValueError."""
@@ -213,19 +221,21 @@ class Attention:
 # %% ../../nbs/translation/translator.ipynb #cell39
 def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
     """Ids as readable tokens: '<s>' and '</s>' for begin and end."""
-    return [{BOS: "<s>", EOS: "</s>"}.get(i) or tokenizer.id_to_token(i) for i in ids]
+    tokens = [tokenizer.id_to_token(i) for i in ids]
+    return [{"[bos]": "<s>", "[eos]": "</s>"}.get(token, token) for token in tokens]
 
 # %% ../../nbs/translation/translator.ipynb #cell40
 def look_inside(model: Transformer, tokenizer: PairTokenizer, source: list[int], target: list[int]) -> Attention:
     """The attention of one pass over one pair of ids, as recorded module by module."""
     device = model.tgt_embedding.weight.device
-    inputs = [BOS, *target[:-1]]
+    inputs = [model.config.bos_id, *target[:-1]]
     with torch.inference_mode(), record_attention(model) as weights:
         model(pad_rows([source], device), pad_rows([inputs], device))
 
     def stack(part: str) -> Float[Tensor, "layer head query key"]:
         side, module = part.split(".")
-        return torch.cat([weights[f"{side}.layers.{i}.{module}"] for i in range(model.config.N)]).cpu()
+        depth = len(getattr(model, side).layers)
+        return torch.cat([weights[f"{side}.layers.{i}.{module}"] for i in range(depth)]).cpu()
 
     return Attention(
         token_labels(tokenizer.source, source), token_labels(tokenizer.target, target),
@@ -252,26 +262,30 @@ class TextModel:
         self.tokenizer = tokenizer
         self.limit = model.config.max_length
 
+    def _rows(self, texts: Sequence[str], side: str, unknown: str) -> list[list[int]]:
+        """Ids of the texts of one side, "source " or "target ", after every check."""
+        encode = self.tokenizer.encode_source if side == "source " else self.tokenizer.encode_target
+        return encode_lines(encode, texts, self.limit, count_from(1, texts), unknown, side, self.tokenizer.unk_id)
+
     def score(
         self, src: Sequence[str], tgt: Sequence[str], unknown: str = "error", batch_tokens: int = 4096
     ) -> list[Score]:
         """The log-probability of each target given its source. Raises: ValueError naming the line."""
         if len(src) != len(tgt):
             raise ValueError(f"{len(src)} sources and {len(tgt)} targets: each source needs its own target")
-        sources = encode_lines(self.tokenizer.encode_source, src, self.limit, count_from(1, src), unknown, "source ")
-        targets = encode_lines(self.tokenizer.encode_target, tgt, self.limit, count_from(1, tgt), unknown, "target ")
+        sources, targets = self._rows(src, "source ", unknown), self._rows(tgt, "target ", unknown)
         scores = force_batches(self.model, sources, targets, batch_tokens)
         labels = [token_labels(self.tokenizer.target, row) for row in targets]
         return [Score(sum(row), tokens, row) for tokens, row in zip(labels, scores, strict=True)]
 
     def attention(self, src: str, tgt: str | None = None, unknown: str = "error") -> Attention:
         """Every attention weight for one sentence and its given translation, or else the model's own."""
-        sources = encode_lines(self.tokenizer.encode_source, [src], self.limit, [1], unknown, "source ")
+        sources = self._rows([src], "source ", unknown)
         if tgt is not None:
-            target = encode_lines(self.tokenizer.encode_target, [tgt], self.limit, [1], unknown, "target ")[0]
+            target = self._rows([tgt], "target ", unknown)[0]
         else:
             best = search_batches(self.model, sources, beam_size=4, alpha=0.6, n_best=1, batch_tokens=1)[0][0]
-            target = best.tokens + [EOS] * best.finished
+            target = best.tokens + [self.model.config.eos_id] * best.finished
         return look_inside(self.model, self.tokenizer, sources[0], target)
 
 # %% ../../nbs/translation/translator.ipynb #cell46
@@ -283,7 +297,8 @@ def encode_parts(
     parts = cut_long(lines, tokenizer, limit) if split else [[line] for line in lines]
     places = [number for number, part in zip(numbers, parts, strict=True) for _ in part]
     sentences = [sentence for part in parts for sentence in part]
-    return places, encode_lines(tokenizer.encode_source, sentences, limit, places, unknown)
+    rows = encode_lines(tokenizer.encode_source, sentences, limit, places, unknown, unk_id=tokenizer.unk_id)
+    return places, rows
 
 # %% ../../nbs/translation/translator.ipynb #cell47
 def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
@@ -310,7 +325,7 @@ class Translator(TextModel):
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first; n is at most the beam size."""
         numbers = count_from(first_line, texts)
-        rows = encode_lines(self.tokenizer.encode_source, texts, self.limit, numbers, unknown)
+        _, rows = encode_parts(self.tokenizer, texts, self.limit, numbers, False, unknown)
         found = search_batches(self.model, rows, beam_size, alpha, n, batch_tokens)
         return [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
 
