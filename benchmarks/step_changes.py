@@ -1,0 +1,126 @@
+"""What each change to the training step is worth: ours as it is, and with one change taken back or one more tried.
+
+    python benchmarks/step_changes.py [--repeats 7]
+
+Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants take turns on the same batches.
+Writes results/step-changes.json, which the chapter nbs/training/speed.ipynb shows.
+"""
+
+import argparse
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import process_time
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from training_step import SIZES, architecture, real_batches, step
+
+from annotated_transformer.model import attention, transformer
+from annotated_transformer.model.layers import Dropout
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training import loss as loss_module
+from annotated_transformer.training.loss import Objective, smoothed_cross_entropy
+from annotated_transformer.training.schedule import adam
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "step-changes.json"
+PLAN = [("tiny", "fp32"), ("tiny", "bf16"), ("small", "bf16"), ("base-8k", "bf16")]
+
+
+class AllLogits(Objective):
+    """The objective with every score of the batch in one table."""
+
+    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
+        real = tgt_out != self.model.config.pad_id
+        hidden = self.model.decode(tgt_in, *self.model.encode(src))
+        return smoothed_cross_entropy(self.model.logits(hidden)[real].float(), tgt_out[real], self.smoothing)
+
+
+def torchs_dropout(objective: Objective) -> None:
+    """PyTorch's own dropout in every place."""
+    for module in list(objective.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, Dropout):
+                setattr(module, name, nn.Dropout(child.p))
+
+
+def few_rows(objective: Objective) -> None:
+    """Slices of a quarter as many tokens."""
+    objective.rows //= 4
+
+
+def separate(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
+    """One product for each projection."""
+    return tuple(layer(x) for layer in layers)
+
+
+def by_softmax(logits: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Loss and slope by PyTorch's softmax, with fewer passes over a second table."""
+    vocab, gold = logits.size(-1), target[:, None]
+    share = smoothing / (vocab - 1)
+    attained = (1 - smoothing - share) * logits.gather(1, gold) + share * logits.sum(-1, keepdim=True)
+    slope = logits.softmax(-1)
+    log_mass = logits.amax(-1, keepdim=True) - slope.amax(-1, keepdim=True).log()
+    slope.sub_(share).scatter_add_(1, gold, torch.full_like(gold, share + smoothing - 1, dtype=slope.dtype))
+    return (log_mass - attained).sum(), slope
+
+
+def kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """PyTorch's attention kernel in every precision."""
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+def variants() -> dict[str, tuple[type[Objective], Callable[[Objective], None], list]]:
+    """For each variant the objective, what is done to it, and what is replaced while it runs."""
+    def same(objective: Objective) -> None:
+        """As it is."""
+
+    return {
+        "as it is": (Objective, same, []),
+        "PyTorch's dropout": (Objective, torchs_dropout, []),
+        "three separate projections": (Objective, same, [patch.object(attention, "project", separate)]),
+        "vectors between sub-layers in float32": (
+            Objective, same, [patch.object(transformer, "working_dtype", lambda x: x.dtype)]),
+        "slices of a quarter the rows": (Objective, few_rows, []),
+        "all logits in one table": (AllLogits, same, []),
+        "loss by the softmax kernel": (Objective, same, [patch.object(loss_module, "loss_and_slope", by_softmax)]),
+        "the attention kernel in every precision": (Objective, same, [patch.object(attention, "fused_attention", kernel)]),
+    }
+
+
+def measure(size: str, precision: str, repeats: int) -> dict[str, float]:
+    """Median processor seconds of a step of each variant."""
+    tokens = SIZES[size][-1]
+    plan = [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][: repeats + 1]
+    models = {}
+    for name, (kind, prepare, _) in variants().items():
+        torch.manual_seed(1)
+        models[name] = kind(Transformer(architecture(size)), 0.1).train()
+        prepare(models[name])
+    optimizers = {name: adam(model) for name, model in models.items()}
+    times: dict[str, list[float]] = {name: [] for name in models}
+    for batch in plan:
+        for name, (_, _, patches) in variants().items():
+            for each in patches:
+                each.start()
+            start = process_time()
+            step(models[name], optimizers[name], batch, precision)
+            times[name].append(process_time() - start)
+            patch.stopall()
+    return {name: median(values[1:]) for name, values in times.items()}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    repeats = parser.parse_args().repeats
+    torch.set_num_threads(1)
+    record = {
+        "command": "python benchmarks/step_changes.py", "machine": f"CPU, {platform.machine()}", "threads": 1,
+        "capability": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "repeats": repeats,
+        "seconds": {f"{size} {precision}": measure(size, precision, repeats) for size, precision in PLAN}}
+    OUT.write_text(json.dumps(record, indent=1) + "\n")
