@@ -77,9 +77,10 @@ class MultiHeadAttention(nn.Module):
                 mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "batch query d_model"]:
         """Each position of `x` asks; the positions of `memory` answer. Self-attention is `memory = x`."""
         if memory is x:
-            projected = project(x, self.W_Q, self.W_K, self.W_V)
-            return self.attend(*(split_heads(part, self.h) for part in projected), mask)
-        return self.attend(self.queries(x), *self.keys_values(memory), mask)
+            parts = project(x, self.W_Q, self.W_K, self.W_V)
+        else:
+            parts = (self.W_Q(x), *project(memory, self.W_K, self.W_V))
+        return self.attend(*(split_heads(part, self.h) for part in parts), mask)
 
     def queries(self, x: Float[Tensor, "batch query d_model"]) -> Float[Tensor, "batch h query d_k"]:
         """What each position asks for, head by head."""
@@ -88,8 +89,7 @@ class MultiHeadAttention(nn.Module):
     def keys_values(self, memory: Float[Tensor, "batch key d_model"]
                     ) -> tuple[Float[Tensor, "batch h key d_k"], Float[Tensor, "batch h key d_v"]]:
         """What each position offers, head by head; a decoder keeps these between steps."""
-        key, value = project(memory, self.W_K, self.W_V)
-        return split_heads(key, self.h), split_heads(value, self.h)
+        return split_heads(self.W_K(memory), self.h), split_heads(self.W_V(memory), self.h)
 
     def attend(self, query: Float[Tensor, "batch h query d_k"], key: Float[Tensor, "batch h key d_k"],
                value: Float[Tensor, "batch h key d_v"], mask: Bool[Tensor, "..."] | None = None,

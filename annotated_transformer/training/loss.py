@@ -63,6 +63,7 @@ class SlicedLoss(torch.autograd.Function):
             by_hidden[part] = slope @ matrix
             by_weight += slope.T @ x[part]
             total += loss
+            del slope, loss  # before the next slice makes its own
         ctx.save_for_backward(by_hidden, by_weight)
         return total
 
