@@ -277,7 +277,7 @@ def train(setting: Setting, folder: Path, settings: list[str]) -> bool:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)
         status = process.wait()
-    if status:
+    if status not in (0, -signal.SIGTERM):
         sys.exit(f"gpu.py: the training in {folder} ended with status {status}")
     return (folder / "model").exists()
 

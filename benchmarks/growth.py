@@ -1,6 +1,6 @@
 """Time and memory as the work grows: length, vocabulary, depth, decoding, corpus size, loader workers.
 
-    python benchmarks/growth.py                      every section, about eight minutes on one core
+    python benchmarks/growth.py                      every section, ten minutes to half an hour on one core
     python benchmarks/growth.py length decoding      only these; the others stay as recorded
 
 Writes results/growth.json. The chapter nbs/training/growth.ipynb plots it and states the slopes.
@@ -53,7 +53,10 @@ BATCH_TOKENS = 4_096
 
 
 def peak_bytes(action: Callable[[], object]) -> int:
-    """The most bytes that live at once in PyTorch's CPU allocator during a call, above what lived before it."""
+    """The most bytes that PyTorch's CPU allocator has handed out during a call and not got back.
+
+    What lived before doesn't count, nor that it is freed; the steps measured here free nothing of it.
+    """
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
         action()
     with tempfile.TemporaryDirectory() as folder:
@@ -149,14 +152,22 @@ def layer_step(config: TransformerConfig, length: int) -> Callable[[], None]:
     return step
 
 
-def over_length() -> dict:
-    """One sentence of growing length: a layer of the base model, and an update of the small one."""
-    found: dict = {"batch": 1, "layer": [], "update": []}
+def over_layer() -> dict:
+    """A layer of the base model on one sentence of growing length, forward and backward."""
+    found: list[dict] = []
     for n in LENGTHS:
-        layer, update = layer_step(preset("base"), n), training_step(SMALL, 1, n)
-        found["layer"] += points("n", n, {form: with_attention(form, layer) for form in ("explicit", "fused")})
-        found["update"] += points("n", n, {form: with_attention(form, update) for form in FORMS})
-    return found
+        step = layer_step(preset("base"), n)
+        found += points("n", n, {form: with_attention(form, step) for form in ("explicit", "fused")})
+    return {"batch": 1, "layer": found}
+
+
+def over_length() -> dict:
+    """An update of the small model on one pair of growing length."""
+    found: list[dict] = []
+    for n in LENGTHS:
+        step = training_step(SMALL, 1, n)
+        found += points("n", n, {form: with_attention(form, step) for form in FORMS})
+    return {"batch": 1, "update": found}
 
 
 def over_vocabulary() -> dict:
@@ -311,7 +322,7 @@ def over_workers() -> dict:
 
 
 SECTIONS = {
-    "length": over_length, "vocabulary": over_vocabulary, "depth": over_depth, "decoding": over_prefix,
+    "layer": over_layer, "length": over_length, "vocabulary": over_vocabulary, "depth": over_depth, "decoding": over_prefix,
     "corpus": over_corpus, "workers": over_workers}  # fmt: skip
 
 
