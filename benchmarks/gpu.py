@@ -99,22 +99,22 @@ def in_turn(setting: Setting, actions: dict[str, Callable[[], object]], repeats:
                 actions[name]()
                 setting.sync()
                 taken[name].append(time.perf_counter() - start)
-            except (RuntimeError, ValueError, TypeError) as error:
+            except Exception as error:  # out of memory, or not to be compiled: that is a result too
                 failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
     return {name: failed.get(name) or median(taken[name][3:]) for name in actions}
 
 
 def build(name: str, architecture: TransformerConfig, device: torch.device) -> nn.Module | str:
-    """A contender on the device, whose forward(src, tgt_in, tgt_out) is the summed smoothed loss; or why there is none."""
+    """A contender, whose forward(src, tgt_in, tgt_out) is the summed smoothed loss; or why there is none."""
+    if name == "ours":
+        torch.manual_seed(1)
+        return Objective(Transformer(architecture), 0.1).to(device).train()
     try:
         import peers
 
         return peers.build(name, architecture).to(device).train()
-    except ImportError as error:
-        if name != "ours":
-            return f"not measured: {error}"
-        torch.manual_seed(1)
-        return Objective(Transformer(architecture), 0.1).to(device).train()
+    except Exception as error:  # one library that fails mustn't cost the others their turn
+        return f"not measured: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def random_batch(architecture: TransformerConfig, rows: int, length: int, device: torch.device) -> list[Tensor]:
@@ -219,7 +219,8 @@ def training(setting: Setting, name: str) -> dict:
         speed = operations / taken
         found[each] = {
             "seconds": taken, "tokens_per_second": rows * length / taken, "of_measured_peak": speed / measured,
-            "of_data_sheet": speed / stated if stated else None, "peak_bytes": peak_bytes(setting, steps[each])}  # fmt: skip
+            "of_data_sheet": speed / stated if stated else None, "peak_bytes": peak_bytes(setting, steps[each]),
+        }  # fmt: skip
     return {
         "rows": rows, "length": length, "parameters": parameter_count(architecture), "flops_per_update": operations,
         "measured_peak": measured, "data_sheet_peak": stated, "precision": "bfloat16", "contenders": found}  # fmt: skip
@@ -312,7 +313,8 @@ def table_3(setting: Setting) -> dict:
     """The best validation loss of each row after 2,000 updates; rows that there was no time for are left out."""
     steps, found = (2 if setting.tiny else 2_000), {}
     for name, changes in islice(ROWS.items(), 1 if setting.tiny else None):
-        folder = ROOT / "runs" / ("gpu-toy-row-" if setting.tiny else "gpu-row-") / name.replace(": ", "-").replace(" ", "-")
+        start = "gpu-toy-row-" if setting.tiny else "gpu-row-"
+        folder = ROOT / "runs" / (start + name.replace(": ", "-").replace(" ", "-"))
         if setting.late or not train(setting, folder, [f"steps={steps}", f"seed={setting.seed}", *changes]):
             break
         log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -385,6 +387,7 @@ def main() -> None:
             print(f"gpu.py: no time left for {name}: call again with --only {name}")
             continue
         record |= about(setting) | join(record, {name: (SHORT | LONG)[name](setting)})
+        torch.compiler.reset()  # lets go of the models that were compiled
         if out:
             write_whole(out, (json.dumps(record, indent=1) + "\n").encode())
         print(json.dumps({name: record[name]}), flush=True)

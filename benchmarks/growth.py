@@ -75,9 +75,9 @@ def seconds(action: Callable[[], object], calls: int = 1) -> float:
 
 
 def timed(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of each, measured in turn: seven times, or three times where a call takes longer than a second."""
+    """Median seconds of each, in turn, after a first call: of seven; of three where a call takes 1 s, of two at 4 s."""
     first = {name: seconds(action) for name, action in actions.items()}
-    repeats = 3 if max(first.values()) > 1 else 7
+    repeats = 7 if max(first.values()) < 1 else 3 if max(first.values()) < 4 else 2
     calls = {name: max(1, math.ceil(0.02 / max(once, 1e-6))) for name, once in first.items()}
     rounds = [{name: seconds(action, calls[name]) for name, action in actions.items()} for _ in range(repeats)]
     return {name: float(f"{median(each[name] for each in rounds):.4g}") for name in actions}
@@ -237,7 +237,8 @@ def generated(count: int, folder: Path) -> TokenizedPairs:
 
 def beginning(pairs: TokenizedPairs, count: int) -> TokenizedPairs:
     """The first pairs alone."""
-    return TokenizedPairs(pairs.src_tokens, pairs.src_offsets[: count + 1], pairs.tgt_tokens, pairs.tgt_offsets[: count + 1])
+    src_offsets, tgt_offsets = pairs.src_offsets[: count + 1], pairs.tgt_offsets[: count + 1]
+    return TokenizedPairs(pairs.src_tokens, src_offsets, pairs.tgt_tokens, tgt_offsets)
 
 
 def plan_bytes(pairs: TokenizedPairs) -> int:
@@ -322,8 +323,8 @@ def over_workers() -> dict:
 
 
 SECTIONS = {
-    "layer": over_layer, "length": over_length, "vocabulary": over_vocabulary, "depth": over_depth, "decoding": over_prefix,
-    "corpus": over_corpus, "workers": over_workers}  # fmt: skip
+    "layer": over_layer, "length": over_length, "vocabulary": over_vocabulary, "depth": over_depth,
+    "decoding": over_prefix, "corpus": over_corpus, "workers": over_workers}  # fmt: skip
 
 
 def about() -> dict:

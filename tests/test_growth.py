@@ -132,7 +132,8 @@ def test_the_record_says_on_what_it_was_made():
     (("layer", "layer", "explicit", "bytes"), 1.8, 2.05), (("layer", "layer", "fused", "bytes"), 0.95, 1.05),
     (("length", "update", "fused", "bytes"), 1.4, 2.0), (("length", "update", "fused", "seconds"), 1.4, 2.3),
     (("vocabulary", "update", "all logits", "bytes"), 0.9, 1.05), (("depth", "update", "fused", "bytes"), 0.9, 1.05),
-    (("decoding", "token", "cached", "seconds"), 0.0, 0.6), (("decoding", "token", "whole prefix", "seconds"), 0.8, 1.3),
+    (("decoding", "token", "cached", "seconds"), 0.0, 0.6),
+    (("decoding", "token", "whole prefix", "seconds"), 0.8, 1.3),
 ])  # fmt: skip
 def test_the_recorded_exponents_are_those_of_the_chapter(where, low, high):
     assert low < exponent(curve(*where)) < high
@@ -152,8 +153,8 @@ def test_without_a_gpu_the_script_says_so_in_one_line():
 
 
 def test_the_script_refuses_what_it_does_not_know():
-    done = gpu("--device", "cpu", "--tiny", "--only", "decodin")
-    assert done.returncode == 2 and "decodin" in done.stderr and done.stderr.count("\n") == 1
+    done = gpu("--device", "cpu", "--tiny", "--only", "decode")
+    assert done.returncode == 2 and "decode" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_decoding_runs_at_toy_size():
