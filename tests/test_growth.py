@@ -12,6 +12,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import gpu  # noqa: E402
 import growth  # noqa: E402
 
 RECORD = json.loads((ROOT / "results" / "growth.json").read_text(encoding="utf-8"))
@@ -139,7 +140,7 @@ def test_the_recorded_exponents_are_those_of_the_chapter(where, low, high):
     assert low < exponent(curve(*where)) < high
 
 
-def gpu(*arguments: str) -> subprocess.CompletedProcess:
+def run_gpu(*arguments: str) -> subprocess.CompletedProcess:
     """Run the GPU script."""
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -147,18 +148,58 @@ def gpu(*arguments: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says that there is no GPU")
 def test_without_a_gpu_the_script_says_so_in_one_line():
-    done = gpu()
+    done = run_gpu()
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and "no CUDA device" in done.stderr
 
 
 def test_the_script_refuses_what_it_does_not_know():
-    done = gpu("--device", "cpu", "--tiny", "--only", "decode")
+    done = run_gpu("--device", "cpu", "--tiny", "--only", "decode")
     assert done.returncode == 2 and "decode" in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_our_timed_search_writes_as_many_tokens_as_are_counted(beam_size):
+    objective = gpu.build("ours", gpu.TOY, torch.device("cpu"))
+    with torch.no_grad():
+        objective.model.tgt_embedding.weight[gpu.TOY.eos_id] = 0
+    src = gpu.random_batch(gpu.TOY, 3, 8, torch.device("cpu"))[0]
+    found = gpu.our_search(objective.model.bfloat16().eval(), src, beam_size, 6)()
+    best = [row[0] if beam_size > 1 else row for row in found]
+    assert [(len(row.tokens), row.finished) for row in best] == [(6, False)] * 3
+
+
+def test_operations_of_an_update_are_six_for_each_parameter_and_token_and_the_scores():
+    config, n = gpu.preset("base"), 48
+    matrices = gpu.parameter_count(config) - 37_000 * 512 - 12 * (2_048 + 512) - 30 * 1_024
+    # Encoder parameters meet source tokens, decoder parameters target tokens (or source ones, for keys and values).
+    both = 6 * n * matrices + 6 * n * 37_000 * 512 + 3 * 6 * 2 * 8 * 128 * 3 * n**2
+    assert sum(gpu.flops(config, n, n)) == both
+
+
+def test_what_fails_leaves_the_round_and_says_why():
+    setting = gpu.Setting(torch.device("cpu"), True, 1, float("inf"))
+
+    def fail():
+        raise RuntimeError("out of memory\nand more")
+
+    found = gpu.in_turn(setting, {"good": lambda: None, "bad": fail}, 2)
+    assert found["bad"] == "RuntimeError: out of memory" and found["good"] >= 0
+
+
+def test_nothing_is_begun_after_the_deadline():
+    setting = gpu.Setting(torch.device("cpu"), True, 1, 0.0)
+    assert gpu.in_turn(setting, {"late": lambda: pytest.fail("was begun")}, 2) == {"late": "not measured: no time left"}
+
+
+def test_seeds_and_rows_gather_and_short_sections_are_replaced():
+    old = {"multi30k": {"seed 1": {}}, "decoding": {"rows": [1]}}
+    assert gpu.join(old, {"multi30k": {"seed 2": {}}}) == {"multi30k": {"seed 1": {}, "seed 2": {}}}
+    assert gpu.join(old, {"decoding": {"rows": []}}) == {"decoding": {"rows": []}}
+
+
 def test_decoding_runs_at_toy_size():
-    done = gpu("--device", "cpu", "--tiny", "--only", "decoding")
+    done = run_gpu("--device", "cpu", "--tiny", "--only", "decoding")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["decoding"]["rows"]
     ours = [row for row in rows if row["by"] == "ours"]
@@ -168,7 +209,7 @@ def test_decoding_runs_at_toy_size():
 @pytest.mark.slow
 def test_every_section_runs_at_toy_size(tmp_path):
     names = "correctness,training-base,decoding,multi30k,table-3"
-    done = gpu("--device", "cpu", "--tiny", "--only", names, "--out", str(tmp_path / "gpu.json"))
+    done = run_gpu("--device", "cpu", "--tiny", "--only", names, "--out", str(tmp_path / "gpu.json"))
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "gpu.json").read_text())
     assert set(names.split(",")) <= record.keys()
