@@ -6,7 +6,7 @@
 __all__ = ['COLOURS', 'SEQUENTIAL', 'axes', 'heatmap', 'matrices', 'label_squares', 'lines', 'bars_with_slider', 'points',
            'position_map', 'ranges', 'shares', 'touchable_curves', 'slot_order', 'sentence_lengths', 'merge_steps',
            'token_counts', 'padding_picture', 'training_curves', 'grouped_bars', 'row_dots', 'row_intervals',
-           'attention_chart', 'beam_lattice', 'attention_page']
+           'attention_chart', 'beam_lattice', 'attention_page', 'growth_panels', 'slope_guides']
 
 # %% ../nbs/plots.ipynb #cell2
 import json
@@ -424,3 +424,33 @@ def attention_page(source: str, target: str, panels: Sequence[dict]) -> str:
     data = json.dumps({"source": source, "target": target, "panels": shown}, ensure_ascii=False)
     frame = files("annotated_transformer").joinpath("attention_page.html").read_text(encoding="utf-8")
     return frame.replace("__DATA__", data.replace("</", "<\\/"))
+
+# %% ../nbs/plots.ipynb #cell75
+def growth_panels(
+    panels: dict[str, dict[str, dict[float, float]]], x_name: str, *, guides: Sequence[int] = (1, 2),
+    dashed: Sequence[str] = (),
+) -> Figure:
+    """Named curves (x to y) by the panel's y axis, log–log; guide lines begin at the panel's lower left corner."""
+    figure, grid = plt.subplots(1, len(panels), figsize=(7.4, 3.3), layout="constrained", squeeze=False)
+    for ax, (y_name, curves) in zip(grid[0], panels.items(), strict=True):
+        for number, (name, curve) in enumerate(curves.items()):
+            style = dict(linestyle="--", marker="") if name in dashed else dict(marker="os^Dv"[number % 5])
+            ax.plot(list(curve), list(curve.values()), markersize=4, color=list(COLOURS.values())[number],
+                    linewidth=1.6, label=name, **style)
+        ax.set(xscale="log", yscale="log", xlabel=x_name, ylabel=y_name)
+        slope_guides(ax, guides)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(True, color="#eeeeee", linewidth=0.6)
+        if len(curves) > 1:
+            ax.legend(frameon=False, fontsize=8)
+    return figure
+
+# %% ../nbs/plots.ipynb #cell76
+def slope_guides(ax: Axes, slopes: Sequence[int]) -> None:
+    """Grey lines of these slopes from the lower left corner of a log–log plot, as far as its limits reach."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    for slope in slopes:
+        end = min(right, left * (high / low) ** (1 / slope))
+        ax.plot([left, end], [low, low * (end / left) ** slope], color="#bbbbbb", linewidth=0.8, zorder=0)
+        ax.annotate(f"slope {slope}", (end, low * (end / left) ** slope), color="#888888", fontsize=7, ha="right")
+    ax.set(xlim=(left, right), ylim=(low, high))
