@@ -61,7 +61,11 @@ def main() -> None:
     torch.set_num_threads(1)
     settings = {name: json.loads(value) for name, value in (word.split("=") for word in sys.argv[2:])}
     pause = settings.pop("pause", 0)
-    print(fit(start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)))
+    run = start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)
+    print(fit(run))
+    if run.accelerator.num_processes > 1 and run.accelerator.is_main_process:
+        held = [(getattr(p, "to_local", lambda p=p: p)().numel(), p.numel()) for p in run.model.parameters()]
+        print(f"holds {sum(own for own, _ in held) / sum(every for _, every in held)} of the model")
 
 
 if __name__ == "__main__":
