@@ -19,7 +19,8 @@ from annotated_transformer.training.trainer import fit
 
 HERE = Path(__file__).parent
 LAUNCHER = [sys.executable, "-m", "torch.distributed.run"]
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+ENVIRONMENT = os.environ | {
+    "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 Done = subprocess.CompletedProcess[str]
 
 
@@ -29,11 +30,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def torchrun(processes: int, *arguments: object, options: tuple[str, ...] = ()) -> Done:
+def torchrun(processes: int, *arguments: object, options: tuple[str, ...] = (), **more: str) -> Done:
     """A script and its arguments in several processes that meet on this machine."""
-    command = [*LAUNCHER, "--nproc-per-node", str(processes), "--master-addr", "127.0.0.1"]
-    command += ["--master-port", str(free_port()), *options, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=ENVIRONMENT, check=False)
+    command = [*LAUNCHER, "--standalone", "--nproc-per-node", str(processes), *options, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT | dict(more), check=False)
 
 
 def tiny_run(processes: int, folder: Path, **settings: object) -> Done:
@@ -154,6 +154,14 @@ def test_when_all_ranks_refuse_the_first_one_speaks(tmp_path, train_command):
     assert done.returncode != 0
     assert error_of(done.stderr).endswith("run is not empty and holds no run: choose another folder")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["cat.jpg"]
+
+
+@pytest.mark.slow
+def test_a_restart_that_would_hang_is_refused(tmp_path, train_command):
+    """With the launcher's store kept over a restart, the new processes would look for the dead ones."""
+    done = torchrun(2, "-m", "annotated_transformer.cli", *train_command, options=("--max-restarts", "1"),
+                    TORCH_DISABLE_SHARE_RDZV_TCP_STORE="0")
+    assert done.returncode != 0 and "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1" in done.stderr
 
 
 @pytest.mark.slow
