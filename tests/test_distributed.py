@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_run import data, losses, sentences, start
+from tiny_run import data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.data.batching import token_batches
 from annotated_transformer.training.checkpoint import load_model
@@ -33,7 +34,8 @@ def free_port() -> int:
 def torchrun(processes: int, *arguments: object, options: tuple[str, ...] = (), **more: str) -> Done:
     """A script and its arguments in several processes that meet on this machine."""
     command = [*LAUNCHER, "--standalone", "--nproc-per-node", str(processes), *options, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT | dict(more), check=False)
+    environment = ENVIRONMENT | dict(more)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
 
 
 def tiny_run(processes: int, folder: Path, **settings: object) -> Done:
@@ -115,9 +117,9 @@ def test_shards_in_bfloat16_stay_near_one_process(tmp_path):
 @pytest.mark.slow
 def test_accelerate_launches_the_same_command(tmp_path, train_command):
     """And what it was configured to shard by itself is refused with the remedy."""
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
-    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", str(free_port()), "-m"]
-    command = [*launch, "annotated_transformer.cli", *map(str, train_command)]
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    command = [*launch, "--main_process_port", str(free_port()), "-m", "annotated_transformer.cli", *map(str, train_command)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
     assert "finished at step 12" in done.stdout and (tmp_path / "run" / "model" / "config.json").exists()
@@ -188,6 +190,24 @@ def test_a_killed_worker_is_started_again_and_nothing_is_lost(tmp_path, train_co
     assert done.returncode == 0, done.stderr
     assert "step       6" in done.stdout and done.stdout.count("step       5") == 2, "update 5 was made twice"
     assert close(losses(run), losses(whole))
+
+
+@pytest.mark.slow
+def test_a_launcher_that_is_asked_to_end_leaves_a_checkpoint(tmp_path):
+    """SIGTERM goes on to the workers, which save after the same update; the run goes on to the same losses."""
+    assert fit(start(tmp_path / "whole", dropout=0.0)) == "finished"
+    words = ["dropout=0.0", "save_every=12", "pause=1"]
+    command = [*LAUNCHER, "--standalone", "--nproc-per-node", "2", str(HERE / "tiny_run.py"), str(tmp_path / "run")]
+    process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=ENVIRONMENT)
+    wait_for_lines(tmp_path / "run", 3, process)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=200)
+    (saved,) = (tmp_path / "run" / "checkpoints").iterdir()
+    assert "step-00000003" <= saved.name < "step-00000012"
+    assert fit(start(tmp_path / "run", dropout=0.0, save_every=12)) == "finished"
+    updates = [[record for record in losses(tmp_path / name) if record[0] == "update"] for name in ("run", "whole")]
+    assert close(*updates)
 
 
 @pytest.mark.slow

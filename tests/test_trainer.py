@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_run import SETTINGS, data, losses, sentences, start
+from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.data.batching import batches, collate
 from annotated_transformer.model.config import TransformerConfig
@@ -69,13 +69,6 @@ def spawn(folder: Path, **settings: int | float | str) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, TINY_RUN, folder, *words], env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
-
-
-def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:
-    """Until the log has so many lines, or the process has ended."""
-    log = folder / "log.jsonl"
-    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < count):
-        time.sleep(0.005)
 
 
 # One update

@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -54,6 +55,13 @@ def losses(folder: Path) -> list[tuple[str, int, float]]:
     """What a run logged, without its clocks."""
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [(record["event"], record["step"], record["loss"]) for record in records]
+
+
+def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:
+    """Until the log has so many lines, or the process has ended."""
+    log = folder / "log.jsonl"
+    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < count):
+        time.sleep(0.005)
 
 
 def main() -> None:
