@@ -119,7 +119,8 @@ def test_accelerate_launches_the_same_command(tmp_path, train_command):
     """And what it was configured to shard by itself is refused with the remedy."""
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
     launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    command = [*launch, "--main_process_port", str(free_port()), "-m", "annotated_transformer.cli", *map(str, train_command)]
+    launch += ["--main_process_port", str(free_port()), "-m"]
+    command = [*launch, "annotated_transformer.cli", *map(str, train_command)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
     assert "finished at step 12" in done.stdout and (tmp_path / "run" / "model" / "config.json").exists()

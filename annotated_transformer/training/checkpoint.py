@@ -161,7 +161,7 @@ def share(tensor: Tensor, like: Tensor) -> Tensor:
 
 # %% ../../nbs/training/checkpoint.ipynb #cell40
 def collect(tensors: Iterable[tuple[str, Tensor]], keep: bool = True) -> dict[str, Tensor]:
-    """Named tensors, whole and on the CPU, or none at all; every process must ask, one that need not `keep` them too."""
+    """Named tensors, whole and on the CPU. Every process must ask, also one that does not `keep` them: it gets none."""
     whole = ((name, t.full_tensor() if hasattr(t, "full_tensor") else t) for name, t in tensors)
     return {name: tensor.detach().cpu() for name, tensor in whole if keep}
 
