@@ -31,11 +31,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def torchrun(processes: int, *arguments: object, options: tuple[str, ...] = (), **more: str) -> Done:
+def torchrun(processes: int, *arguments: object, options: tuple[str, ...] = ()) -> Done:
     """A script and its arguments in several processes that meet on this machine."""
     command = [*LAUNCHER, "--standalone", "--nproc-per-node", str(processes), *options, *map(str, arguments)]
-    environment = ENVIRONMENT | dict(more)
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT, check=False)
 
 
 def tiny_run(processes: int, folder: Path, **settings: object) -> Done:
@@ -151,14 +150,6 @@ def test_when_all_ranks_refuse_the_first_one_speaks(tmp_path, train_command):
     assert done.returncode != 0
     assert error_of(done.stderr).endswith("run is not empty and holds no run: choose another folder")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["cat.jpg"]
-
-
-@pytest.mark.slow
-def test_a_restart_that_would_hang_is_refused(tmp_path, train_command):
-    """With the launcher's store kept over a restart, the new processes would look for the dead ones."""
-    done = torchrun(2, "-m", "annotated_transformer.cli", *train_command, options=("--max-restarts", "1"),
-                    TORCH_DISABLE_SHARE_RDZV_TCP_STORE="0")
-    assert done.returncode != 0 and "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1" in done.stderr
 
 
 @pytest.mark.slow
