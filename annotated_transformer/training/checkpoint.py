@@ -155,8 +155,9 @@ def share(tensor: Tensor, like: Tensor) -> Tensor:
     tensor = tensor.to(like.device)
     if not hasattr(like, "full_tensor"):
         return tensor
-    from torch.distributed.tensor import distribute_tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
 
+    assert isinstance(like, DTensor)
     return distribute_tensor(tensor, like.device_mesh, like.placements)
 
 # %% ../../nbs/training/checkpoint.ipynb #cell40

@@ -197,8 +197,8 @@ def prepare(
 # %% ../../nbs/training/recipes.ipynb #cell34
 def dry(plan: Recipe, updates: int = 3) -> Recipe:
     """The recipe with the same model and batches, and so few updates that all that comes after them is soon tried."""
-    few = {"steps": updates, "log_every": 1, "save_every": 1, "keep": min(updates, plan.training.keep)}
-    return replace(plan, training=replace(plan.training, **few))
+    keep = min(updates, plan.training.keep)
+    return replace(plan, training=replace(plan.training, steps=updates, log_every=1, save_every=1, keep=keep))
 
 # %% ../../nbs/training/recipes.ipynb #cell35
 @dataclass(frozen=True)

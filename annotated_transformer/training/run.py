@@ -109,7 +109,8 @@ def shard(objective: Objective, accelerator: Accelerator) -> Objective:
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
     for layer in [*objective.model.encoder.layers, *objective.model.decoder.layers]:
         fully_shard(layer, mesh=mesh)
-    return fully_shard(objective, mesh=mesh, reshard_after_forward=True)
+    fully_shard(objective, mesh=mesh, reshard_after_forward=True)
+    return objective
 
 # %% ../../nbs/training/run.ipynb #cell17
 @dataclass
