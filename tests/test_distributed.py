@@ -115,7 +115,8 @@ def test_shards_in_bfloat16_stay_near_one_process(tmp_path):
 
 @pytest.mark.slow
 def test_accelerate_launches_the_same_command(train_command):
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    """Its one way to start several processes on a machine has GPU in its name, and works without one."""
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
     launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     launch += ["--main_process_port", str(free_port()), "-m"]
     command = [*launch, "annotated_transformer.cli", *map(str, train_command), "--dry-run"]
