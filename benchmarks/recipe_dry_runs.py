@@ -3,8 +3,8 @@
 Run: ANNOTATED_TRANSFORMER_DATA=... python benchmarks/recipe_dry_runs.py   (NAME… for some recipes only)
 
 Each recipe runs in a process of its own, so that its peak memory is its own, with the model, the vocabulary and the
-text settings of the whole run; the last one also in two processes that share the model. Where the corpus can't be had
-without the Hugging Face Hub, the record names the pairs that stood in for it. Nothing is timed.
+text settings of the whole run. Where the corpus can't be had without the Hugging Face Hub, the record names the pairs
+that stood in for it. Nothing is timed.
 """
 
 import json
@@ -58,23 +58,21 @@ def dry_run(name: str) -> dict:
     """What a recipe's dry run found, with what it was given."""
     torch.set_num_threads(1)
     plan = recipe(name)
-    training = replace(plan.training, batch_tokens=BATCH_TOKENS, sharded=True)
+    training = replace(plan.training, batch_tokens=BATCH_TOKENS)
     plan = replace(plan, training=training, max_tokens=min(plan.max_tokens, BATCH_TOKENS))
     what, pairs = sample(name, plan)
     valid = load_corpus(plan.corpus, plan.valid_split, plan.src, plan.tgt)
     with tempfile.TemporaryDirectory() as scratch:
         found = rehearse(plan, Path(scratch) / "run", pairs, valid, cpu=True)
-    return {"trained on": what} | found if found else {}
+    return {"trained on": what} | found
 
 
-def in_process(name: str, processes: int = 1) -> dict:
-    """`dry_run` in processes of its own."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] * (processes > 1)
-    command = [sys.executable, *launcher, __file__, "--one", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def in_process(name: str) -> dict:
+    """`dry_run` in a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--one", name], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{name}: {done.stderr}")
-    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith('{"trained on"')))
+    return json.loads(done.stdout)
 
 
 def main() -> None:
@@ -88,9 +86,6 @@ def main() -> None:
     for name in sys.argv[1:] or recipes():
         record["runs"][name] = in_process(name)
         print(name, record["runs"][name]["outcome"], flush=True)
-        RESULTS.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for name in [name for name in sys.argv[1:] or recipes() if name == "wmt14-en-fr-big"]:
-        record["runs"][f"{name}, sharded over 2 processes"] = in_process(name, processes=2)
         RESULTS.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
