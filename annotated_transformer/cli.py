@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from annotated_transformer.training.recipes import Recipe
+    from annotated_transformer.training.run import Run
     from annotated_transformer.translation.translator import Translator
 
 SHIPPED = Path(__file__).parent / "pretrained" / "phrasebook-en-de"
@@ -61,6 +63,10 @@ def train(
     ] = None,
     root: Root = None,
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU even where there is a GPU.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Three updates on the beginning of the corpus, then all that comes after them."),
+    ] = False,
 ) -> None:
     """Train a model. Started again, the same command goes on from the last checkpoint.
 
@@ -72,17 +78,38 @@ def train(
 
     `annotated-transformer train data/train --src en --tgt de --valid data/valid`
 
-    `torchrun --nproc-per-node 8 -m annotated_transformer.cli train multi30k-en-de-tiny`
+    `annotated-transformer train wmt14-en-de-base --dry-run`
+
+    `torchrun --nproc-per-node 8 -m annotated_transformer.cli train wmt14-en-de-big --set sharded=true`
     """
+    from annotated_transformer.training.scale import one_voice
+
+    with one_voice():
+        plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
+        folder = out or Path("runs") / Path(source).name
+        pairs = training_pairs(plan, valid, root)
+        folder.mkdir(parents=True, exist_ok=True)  # a place that can't be written is refused before the work begins
+        if dry_run:
+            found = rehearse(plan, folder / ".dry-run", *pairs, cpu=cpu)
+            for name, value in found.items():
+                console.print(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}", soft_wrap=True)
+        else:
+            train_and_tell(plan, folder, *pairs, cpu=cpu)
+
+
+def train_and_tell(
+    plan: "Recipe",
+    folder: Path,
+    train_pairs: Iterable[tuple[str, str]],
+    valid_pairs: Iterable[tuple[str, str]],
+    cpu: bool,
+) -> None:
+    """Train a recipe to its end, with a progress bar on a terminal and lines elsewhere."""
     from annotated_transformer.training.progress import Bar, line
     from annotated_transformer.training.recipes import prepare
     from annotated_transformer.training.trainer import fit
 
-    plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
-    folder = out or Path("runs") / Path(source).name
-    pairs = training_pairs(plan, valid, root)
-    folder.mkdir(parents=True, exist_ok=True)  # a place that can't be written is refused before the work begins
-    run = prepare(plan, folder, *pairs, cpu=cpu)
+    run = prepare(plan, folder, train_pairs, valid_pairs, cpu=cpu)
     if console.is_terminal and run.accelerator.is_main_process:
         with Bar(run.config.steps, console) as bar:
             run.report = bar
@@ -95,6 +122,61 @@ def train(
         console.print(
             f"{outcome} at step {run.progress.step:,} after {run.progress.seconds:,.0f} s: {where}", soft_wrap=True
         )
+
+
+def rehearse(
+    plan: "Recipe",
+    folder: Path,
+    train_pairs: Iterable[tuple[str, str]],
+    valid_pairs: Iterable[tuple[str, str]],
+    cpu: bool,
+    pairs: int = 50_000,
+) -> dict[str, int | float | str]:
+    """A recipe in small, up to the translation of one sentence; what was found, in the first process. Leaves nothing.
+
+    The model and the batches are the recipe's; the vocabulary is made from the first `pairs` of the corpus.
+    """
+    from annotated_transformer.training.recipes import Beginning, dry, prepare
+    from annotated_transformer.training.trainer import fit
+
+    shutil.rmtree(folder, ignore_errors=True)
+    records: list[dict] = []
+    some = Beginning(valid_pairs, 20)
+    try:
+        run = prepare(dry(plan), folder, Beginning(train_pairs, pairs), some, records.append, cpu=cpu)
+        outcome = fit(run)
+        if not run.accelerator.is_main_process:
+            return {}
+        sentence = next(iter(some))[0]
+        with warnings.catch_warnings(action="ignore"):  # after three updates no sentence ends by itself
+            translation = open_translator(folder / "model", "cpu").translate([sentence], unknown="keep")[0]
+        return {"outcome": outcome} | findings(plan, run, records) | {"sentence": sentence, "translation": translation}
+    finally:
+        if os.environ.get("RANK", "0") == "0":
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def findings(plan: "Recipe", run: "Run", records: list[dict]) -> dict[str, int | float | str]:
+    """What a dry run tells of the whole one: sizes in bytes of memory and disk, and the losses."""
+    import resource
+
+    import torch
+
+    from annotated_transformer.training.checkpoint import checkpoints
+
+    device = run.accelerator.device
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    disk = sum(path.stat().st_size for path in checkpoints(run.folder)[-1].iterdir())
+    return {
+        "device": f"{run.accelerator.num_processes} × {device.type}",
+        "vocabulary": f"{run.tokenizer.tgt_vocab_size:,} of {plan.vocab_size:,}",
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "peak memory, bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else resident,
+        "a checkpoint, bytes": disk,
+        "all that the run keeps, bytes": disk * plan.training.keep,
+        "losses": " ".join(f"{record['loss']:.3f}" for record in records if record["event"] == "update"),
+        "perplexity": " ".join(f"{record['perplexity']:.0f}" for record in records if record["event"] == "validation"),
+    }
 
 
 def training_plan(source: str, own: list[str | None], settings_from: str) -> "Recipe":

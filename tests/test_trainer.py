@@ -16,8 +16,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_run import SETTINGS, data, losses, sentences, start
+from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
+from annotated_transformer.cli import rehearse
 from annotated_transformer.data.batching import batches, collate
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training import trainer
@@ -69,13 +70,6 @@ def spawn(folder: Path, **settings: int | float | str) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, TINY_RUN, folder, *words], env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
-
-
-def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:
-    """Until the log has so many lines, or the process has ended."""
-    log = folder / "log.jsonl"
-    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < count):
-        time.sleep(0.005)
 
 
 # One update
@@ -307,6 +301,12 @@ def test_other_settings_are_another_run(whole):
         fit(start(whole, dropout=0.0))
 
 
+def test_who_does_the_work_is_not_part_of_the_run(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "r")
+    elsewhere = {"accumulate": 3, "sharded": True, "timeout": 5}
+    assert fit(start(tmp_path / "r", steps=13, **elsewhere)) == "finished"
+
+
 def test_a_file_where_the_folder_should_be(tmp_path):
     (tmp_path / "r").write_text("")
     with pytest.raises(ValueError, match="can't be written"):
@@ -337,6 +337,9 @@ def test_recipes_are_complete_and_the_papers_are_the_papers():
     assert (base.training.steps, base.training.warmup, base.training.batch_tokens) == (100_000, 4_000, 25_000)
     assert (big.architecture.d_model, big.architecture.dropout) == (1024, 0.3)
     assert (big.training.steps, big.training.keep) == (300_000, 20)
+    french = recipe("wmt14-en-fr-big")
+    assert french.architecture == replace(big.architecture, dropout=0.1) and french.training == big.training
+    assert (french.src, french.tgt, french.vocab_size, french.joint) == ("en", "fr", 32_000, True)
     assert set(recipes()) >= {"phrasebook", "multi30k-en-de-tiny"}
     with pytest.raises(ValueError, match="did you mean 'phrasebook'"):
         recipe("phrasebok")
@@ -360,6 +363,32 @@ def test_the_data_of_a_run_are_made_once(tmp_path):
     assert equal(list(first.model.parameters()), list(second.model.parameters()))
     with pytest.raises(ValueError, match="another recipe"):
         prepare(small_recipe(lowercase=True), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+
+
+def test_a_dry_run_goes_to_the_end_and_leaves_nothing(tmp_path):
+    found = rehearse(small_recipe(), tmp_path / "dry", sentences(), sentences()[:5], cpu=True, pairs=40)
+    assert found["outcome"] == "finished" and len(found["losses"].split()) == len(found["perplexity"].split()) == 3
+    assert found["sentence"] == sentences()[0][0] and found["parameters"] > 0
+    assert found["all that the run keeps, bytes"] == SETTINGS["keep"] * found["a checkpoint, bytes"]
+    assert found["a checkpoint, bytes"] > 12 * found["parameters"], "weights and two moments of four bytes"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_that_fails_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match="no sentence pairs are left"):
+        rehearse(small_recipe(max_tokens=1), tmp_path / "dry", sentences(), sentences(), cpu=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("environment", "message"), [
+    ({"ACCELERATE_USE_FSDP": "true"}, "set sharded=true"),
+    ({"TORCHELASTIC_MAX_RESTARTS": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}, "DISABLE_SHARE_RDZV_TCP_STORE=1"),
+])  # fmt: skip
+def test_launchers_that_would_not_work_are_refused(tmp_path, monkeypatch, environment, message):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=message):
+        prepare(small_recipe(), tmp_path / "r", sentences(), sentences(), cpu=True)
 
 
 def test_what_prepare_refuses(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -56,12 +57,23 @@ def losses(folder: Path) -> list[tuple[str, int, float]]:
     return [(record["event"], record["step"], record["loss"]) for record in records]
 
 
+def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:
+    """Until the log has so many lines, or the process has ended."""
+    log = folder / "log.jsonl"
+    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < count):
+        time.sleep(0.005)
+
+
 def main() -> None:
     """Train; `pause` is the time in seconds after each record, so that a test can strike in between."""
     torch.set_num_threads(1)
     settings = {name: json.loads(value) for name, value in (word.split("=") for word in sys.argv[2:])}
     pause = settings.pop("pause", 0)
-    print(fit(start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)))
+    run = start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)
+    print(fit(run))
+    if run.accelerator.num_processes > 1 and run.accelerator.is_main_process:
+        held = [(getattr(p, "to_local", lambda p=p: p)().numel(), p.numel()) for p in run.model.parameters()]
+        print(f"holds {sum(own for own, _ in held) / sum(every for _, every in held)} of the model")
 
 
 if __name__ == "__main__":

@@ -4,15 +4,15 @@
 
 # %% auto #0
 __all__ = ['FORMAT', 'whole_folder', 'refuse_foreign', 'flush', 'publish', 'step_aside', 'fingerprint', 'write_model',
-           'save_model', 'read_json', 'read_config', 'read_tensors', 'read_weights', 'fill', 'load_model',
-           'save_checkpoint', 'load_checkpoint', 'checkpoints', 'average_weights', 'average_checkpoints']
+           'save_model', 'read_json', 'read_config', 'read_tensors', 'read_weights', 'share', 'collect', 'fill',
+           'load_model', 'save_checkpoint', 'load_checkpoint', 'checkpoints', 'average_weights', 'average_checkpoints']
 
 # %% ../../nbs/training/checkpoint.ipynb #cell2
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -154,6 +154,23 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     return read_tensors(folder / "model.safetensors", read_json(folder / "config.json").get("weights_sha256"))
 
 # %% ../../nbs/training/checkpoint.ipynb #cell39
+def share(tensor: Tensor, like: Tensor) -> Tensor:
+    """A whole tensor on the device of another one and, where that one is cut over several processes, cut like it."""
+    tensor = tensor.to(like.device)
+    if not hasattr(like, "full_tensor"):
+        return tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(like, DTensor)
+    return distribute_tensor(tensor, like.device_mesh, like.placements)
+
+# %% ../../nbs/training/checkpoint.ipynb #cell40
+def collect(tensors: Iterable[tuple[str, Tensor]], keep: bool = True) -> dict[str, Tensor]:
+    """Named tensors, whole and on the CPU. Every process must ask, also one that does not `keep` them: it gets none."""
+    whole = ((name, t.full_tensor() if hasattr(t, "full_tensor") else t) for name, t in tensors)
+    return {name: tensor.detach().cpu() for name, tensor in whole if keep}
+
+# %% ../../nbs/training/checkpoint.ipynb #cell44
 def fill(model: Transformer, weights: dict[str, Tensor], source: Path) -> None:
     """Copy tensors into the model's parameters by name. Raises: ValueError naming the first that does not fit."""
     parameters = dict(model.named_parameters())
@@ -166,9 +183,9 @@ def fill(model: Transformer, weights: dict[str, Tensor], source: Path) -> None:
                 raise ValueError(
                     f"{source}: tensor {name!r} has shape {tuple(weights[name].shape)}, "
                     f"config.json asks for {tuple(parameter.shape)}")
-            parameter.copy_(weights[name])
+            parameter.copy_(share(weights[name], parameter))
 
-# %% ../../nbs/training/checkpoint.ipynb #cell41
+# %% ../../nbs/training/checkpoint.ipynb #cell46
 def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[Transformer, PairTokenizer]:
     """The model of a folder, in evaluation mode and float32, and its tokenizer.
 
@@ -186,21 +203,26 @@ def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/training/checkpoint.ipynb #cell51
+# %% ../../nbs/training/checkpoint.ipynb #cell56
 def save_checkpoint(
-    folder: Path, model: Transformer, tokenizer: PairTokenizer, optimizer: torch.optim.Adam, progress: dict
+    folder: Path, model: Transformer, tokenizer: PairTokenizer, optimizer: torch.optim.Adam, progress: dict,
+    write: bool = True,
 ) -> None:
-    """A model folder that also holds Adam's two moments and the progress (JSON) that training needs to go on."""
-    moments = {
-        f"{moment}/{name}": optimizer.state[parameter][moment].cpu()
-        for name, parameter in model.named_parameters() for moment in ("exp_avg", "exp_avg_sq")}
-    with whole_folder(folder) as draft:
-        write_model(draft, dict(model.named_parameters()), model.config, tokenizer)
-        save_file(moments, draft / "optimizer.safetensors")
-        progress = progress | {"optimizer_sha256": fingerprint(draft / "optimizer.safetensors")}
-        (draft / "progress.json").write_text(json.dumps(progress, indent=2) + "\n", encoding="utf-8")
+    """A model folder that also holds Adam's two moments and the progress (JSON) that training needs to go on.
 
-# %% ../../nbs/training/checkpoint.ipynb #cell53
+    With several processes all call it, and all but one with `write=False`: they only hand over their pieces.
+    """
+    weights = collect(model.named_parameters(), write)
+    moments = collect(((f"{moment}/{name}", optimizer.state[parameter][moment])
+                       for name, parameter in model.named_parameters() for moment in ("exp_avg", "exp_avg_sq")), write)
+    if write:
+        with whole_folder(folder) as draft:
+            write_model(draft, weights, model.config, tokenizer)
+            save_file(moments, draft / "optimizer.safetensors")
+            progress = progress | {"optimizer_sha256": fingerprint(draft / "optimizer.safetensors")}
+            (draft / "progress.json").write_text(json.dumps(progress, indent=2) + "\n", encoding="utf-8")
+
+# %% ../../nbs/training/checkpoint.ipynb #cell58
 def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Adam) -> dict:
     """Fill the model and the optimizer from a checkpoint; returns its progress. Raises: ValueError when damaged."""
     progress = read_json(folder / "progress.json")
@@ -209,17 +231,17 @@ def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Ada
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             "step": torch.tensor(float(progress["step"]), device=parameter.device),
-            "exp_avg": moments[f"exp_avg/{name}"].to(parameter.device),
-            "exp_avg_sq": moments[f"exp_avg_sq/{name}"].to(parameter.device),
+            "exp_avg": share(moments[f"exp_avg/{name}"], parameter),
+            "exp_avg_sq": share(moments[f"exp_avg_sq/{name}"], parameter),
         }
     return progress
 
-# %% ../../nbs/training/checkpoint.ipynb #cell55
+# %% ../../nbs/training/checkpoint.ipynb #cell60
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
     return sorted(run.glob("checkpoints/step-*"))
 
-# %% ../../nbs/training/checkpoint.ipynb #cell65
+# %% ../../nbs/training/checkpoint.ipynb #cell70
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the checkpoints' weights (§6.1), summed in float64. Raises: ValueError when they don't match."""
     if not folders:
@@ -233,7 +255,7 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
             total[name] += tensor.double()
     return {name: (tensor / len(folders)).float() for name, tensor in total.items()}
 
-# %% ../../nbs/training/checkpoint.ipynb #cell67
+# %% ../../nbs/training/checkpoint.ipynb #cell72
 def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
     """Save the average of some checkpoints as a model folder. Raises: ValueError when they don't match."""
     paths = [Path(folder) for folder in folders]

@@ -183,7 +183,7 @@ def fit(run: Run) -> str:
     """
     with run.accelerator.main_process_first():
         claim_run(run.folder, describe(run))
-        resume(run)
+    resume(run)
     if run.progress.step == 0:
         note_dropped(run)
     with stop_requests() as stops:
