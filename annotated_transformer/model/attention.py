@@ -57,9 +57,10 @@ def split_heads(x: Float[Tensor, "batch n h_d"], h: int) -> Float[Tensor, "batch
 
 # %% ../../nbs/model/attention.ipynb #cell64
 def project(x: Float[Tensor, "*batch d_in"], *layers: nn.Linear) -> tuple[Tensor, ...]:
-    """Several projections of one input as one matrix product; the layers have no biases."""
+    """Several projections of one input as one matrix product; all of the layers have biases, or none has."""
     matrix = torch.cat([layer.weight for layer in layers])
-    return F.linear(x, matrix).split([layer.out_features for layer in layers], dim=-1)
+    bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
+    return F.linear(x, matrix, bias).split([layer.out_features for layer in layers], dim=-1)
 
 # %% ../../nbs/model/attention.ipynb #cell67
 class MultiHeadAttention(nn.Module):
