@@ -28,6 +28,7 @@ from ..model.config import BOS, EOS, PAD, UNK, nearest
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_model
 from .search import Hypothesis, beam, force
+from .speed import FastTransformer
 
 # %% ../../nbs/translation/translator.ipynb #cell7
 def count_from(first: int, texts: Sequence[str]) -> range:
@@ -111,7 +112,8 @@ def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]
 
 # %% ../../nbs/translation/translator.ipynb #cell26
 def search_batches(
-    model: Transformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int, batch_tokens: int
+    model: Transformer | FastTransformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int,
+    batch_tokens: int,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each source row, in the order of the rows, searched in batches of similar length."""
     device, results = model.tgt_embedding.weight.device, {}
@@ -299,10 +301,19 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
 class Translator(TextModel):
     """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
 
+    def __init__(self, model: Transformer, tokenizer: PairTokenizer, precision: str = "float32"):
+        super().__init__(model, tokenizer)
+        self.fast = FastTransformer(self.model, precision)
+
     @classmethod
-    def from_pretrained(cls, directory: str | Path, device: str = "cpu") -> "Translator":
-        """The translator of a model directory. Raises: ValueError if that is damaged or the device is not there."""
-        return cls(*load_model(directory, find_device(device)))
+    def from_pretrained(
+        cls, directory: str | Path, device: str = "cpu", precision: str = "float32"
+    ) -> "Translator":
+        """The translator of a model directory; `precision` is that of the search: float32, bfloat16 or int8.
+
+        Raises: ValueError if the directory is damaged, the device is not there or the precision is unknown.
+        """
+        return cls(*load_model(directory, find_device(device)), precision)
 
     def n_best(
         self, texts: Sequence[str], n: int, beam_size: int = 4, alpha: float = 0.6, unknown: str = "error",
@@ -311,7 +322,7 @@ class Translator(TextModel):
         """The n best translations of each text, best first; n is at most the beam size."""
         numbers = count_from(first_line, texts)
         rows = encode_lines(self.tokenizer.encode_source, texts, self.limit, numbers, unknown)
-        found = search_batches(self.model, rows, beam_size, alpha, n, batch_tokens)
+        found = search_batches(self.fast, rows, beam_size, alpha, n, batch_tokens)
         return [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
 
     def translate(
@@ -324,7 +335,7 @@ class Translator(TextModel):
         """
         numbers = count_from(first_line, texts)
         places, rows = encode_parts(self.tokenizer, texts, self.limit, numbers, split, unknown)
-        found = search_batches(self.model, rows, beam_size, alpha, 1, batch_tokens)
+        found = search_batches(self.fast, rows, beam_size, alpha, 1, batch_tokens)
         return join_parts(places, [to_translations(each, self.tokenizer)[0] for each in found])
 
     def translate_stream(
