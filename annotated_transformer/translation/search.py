@@ -137,12 +137,13 @@ def extend(
         tokens = choose(log_probs)
         output[rows, place] = tokens
         totals[rows] += log_probs.gather(1, tokens[:, None]).squeeze(1)
-        going = survivors((tokens != config.eos_id) & (limits[rows] > place + 1))
-        if len(going) == 0:
+        going = (tokens != config.eos_id) & (limits[rows] > place + 1)
+        if not going.any():
             break
-        if len(going) < len(rows):
-            rows, tokens = rows[going], tokens[going]
-            cache.reorder(going)
+        if not going.all():
+            kept = survivors(going)
+            rows, tokens = rows[kept], tokens[kept]
+            cache.reorder(kept)
     return hypotheses(output, totals, totals, config)
 
 # %% ../../nbs/translation/search.ipynb #cell29
@@ -238,6 +239,11 @@ class Pool:
         """The hypotheses of these sentences alone."""
         return Pool(self.tokens[kept], self.totals[kept], self.scores[kept])
 
+    def first(self, count: int, penalty: float) -> "Pool":
+        """The first hypotheses of each sentence, scored by log-probability / penalty."""
+        totals = self.totals[:, :count]
+        return Pool(self.tokens[:, :count], totals, totals / penalty)
+
     def only(self, where: Bool[Tensor, "sentence kept"], penalty: float) -> "Pool":
         """Scores set to log-probability / penalty, and −∞ for the hypotheses elsewhere, which are out of the race."""
         totals = self.totals.masked_fill(~where, -math.inf)
@@ -281,7 +287,8 @@ def expand(
     steps, tokens = best(log_probs, count)
     totals, order = (live.totals[..., None] + steps).flatten(1).topk(count, dim=1)
     parents = order // steps.size(2)
-    candidates = Pool(live.select(parents).tokens, totals, totals)
+    pasts = live.tokens.gather(1, parents[..., None].expand(-1, -1, live.tokens.size(2)))
+    candidates = Pool(pasts, totals, totals)
     candidates.tokens[:, :, length - 1] = tokens.flatten(1).gather(1, order)
     return candidates, parents
 
@@ -293,6 +300,8 @@ def advance(
     candidates, parents = expand(live, log_probs, length)
     ended = candidates.tokens[:, :, length - 1] == eos_id
     penalty, beam_size = length_penalty(length, alpha), log_probs.size(1)
+    if not ended.any():
+        return candidates.first(beam_size, penalty), finished, parents[:, :beam_size]
     places = torch.arange(ended.size(1), device=ended.device)
     both = join(finished, candidates.only(ended & (places < beam_size), penalty))
     finished = both.select(both.scores.topk(finished.scores.size(1), dim=1).indices)
@@ -376,11 +385,12 @@ def beam(
         log_probs = log_probabilities(model.step(tokens.flatten(), cache), config).unflatten(0, tokens.shape)
         live, finished, parents = advance(live, finished, log_probs, length, alpha, config.eos_id)
         done = nothing_better(live, finished, length, limits, alpha) | (limits == length)
-        for row, found in zip(rows[done].tolist(), conclude(done, finished, live, config), strict=True):
-            results[row] = found
-        going = survivors(~done)
-        if len(going) == 0:
+        if done.any():
+            for row, found in zip(rows[done].tolist(), conclude(done, finished, live, config), strict=True):
+                results[row] = found
+        if done.all():
             break
+        going = survivors(~done)
         move_beams(cache, going, parents)
         if len(going) < len(rows):
             rows, limits, live, finished = rows[going], limits[going], live.sentences(going), finished.sentences(going)

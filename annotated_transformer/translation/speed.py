@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ..model.attention import MultiHeadAttention, padding_mask, split_heads
+from ..model.attention import padding_mask
 from ..model.config import nearest
 from ..model.feed_forward import FeedForward
 from ..model.layers import AddNorm, DecoderLayer, EncoderLayer
@@ -33,7 +33,7 @@ def step_weights(model: Transformer) -> int:
         count += sum(linear.weight.numel() for linear in read)
     return count
 
-# %% ../../nbs/translation/speed.ipynb #cell15
+# %% ../../nbs/translation/speed.ipynb #cell17
 class Float32Linear:
     """x W^T + b in float32; the transpose is laid out once."""
 
@@ -48,7 +48,7 @@ class Float32Linear:
         y = x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
         return y.relu_() if relu else y
 
-# %% ../../nbs/translation/speed.ipynb #cell17
+# %% ../../nbs/translation/speed.ipynb #cell19
 class BFloat16Linear:
     """x W^T + b with weights and inputs rounded to bfloat16; packed for oneDNN where the CPU can use that."""
 
@@ -70,7 +70,7 @@ class BFloat16Linear:
         y = F.linear(x.bfloat16(), self.weight, self.bias)
         return y.relu_() if relu else y
 
-# %% ../../nbs/translation/speed.ipynb #cell19
+# %% ../../nbs/translation/speed.ipynb #cell21
 class Int8Linear(BFloat16Linear):
     """x W^T + b with 8-bit weights and one scale for each output: read as they are for a single row."""
 
@@ -88,7 +88,7 @@ class Int8Linear(BFloat16Linear):
         y = y if self.bias is None else y + self.bias
         return y.relu_() if relu else y
 
-# %% ../../nbs/translation/speed.ipynb #cell22
+# %% ../../nbs/translation/speed.ipynb #cell24
 def linear_kind(precision: str, device: torch.device) -> Callable[..., Callable[..., Tensor]]:
     """The linear layer of this precision. Raises: ValueError for an unknown one, or int8 elsewhere than on a CPU."""
     kinds = {"float32": Float32Linear, "bfloat16": BFloat16Linear, "int8": Int8Linear}
@@ -98,7 +98,7 @@ def linear_kind(precision: str, device: torch.device) -> Callable[..., Callable[
         raise ValueError(f"int8 runs on a CPU, and the model is on {device}: choose bfloat16 or float32")
     return kinds[precision]
 
-# %% ../../nbs/translation/speed.ipynb #cell24
+# %% ../../nbs/translation/speed.ipynb #cell26
 class Projections:
     """Several projections of one input as one product, cut into heads."""
 
@@ -108,30 +108,30 @@ class Projections:
 
     def __call__(self, x: Float[Tensor, "rows d_model"], sentences: int) -> list[Float[Tensor, "sentence h each d"]]:
         """One tensor for each matrix; the rows are those of the first sentence, then those of the second, …"""
-        parts = self.product(x).unflatten(0, (sentences, -1)).split(self.sizes, dim=-1)
-        return [split_heads(part, self.h) for part in parts]
+        parts = self.product(x).split_with_sizes(self.sizes, dim=-1)
+        return [part.view(sentences, -1, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts]
 
-# %% ../../nbs/translation/speed.ipynb #cell27
+# %% ../../nbs/translation/speed.ipynb #cell29
 def attend(
     query: Float[Tensor, "sentence h query d_k"], key: Float[Tensor, "sentence h key d_k"],
     value: Float[Tensor, "sentence h key d_v"], mask: Float[Tensor, "..."] | None,
 ) -> Float[Tensor, "rows h_d"]:
     """Equation (1) by the fused kernel, the heads side by side again; `mask` is added to the scores: 0 or −∞."""
     heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    return heads.transpose(1, 2).flatten(2).flatten(0, 1)
+    return heads.transpose(1, 2).reshape(-1, heads.size(1) * heads.size(3))
 
-# %% ../../nbs/translation/speed.ipynb #cell29
+# %% ../../nbs/translation/speed.ipynb #cell31
 def added(mask: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
     """0 where the mask is True, −∞ elsewhere."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -math.inf)
 
-# %% ../../nbs/translation/speed.ipynb #cell30
+# %% ../../nbs/translation/speed.ipynb #cell32
 def add_norm(part: AddNorm, x: Float[Tensor, "rows d"], y: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
     """LayerNorm(x + y), without the dropout of training."""
     norm = part.norm
-    return F.layer_norm(x + y, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    return torch.layer_norm(x + y, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
 
-# %% ../../nbs/translation/speed.ipynb #cell32
+# %% ../../nbs/translation/speed.ipynb #cell34
 class FastFeedForward:
     """Equation (2) with prepared weights."""
 
@@ -142,7 +142,7 @@ class FastFeedForward:
         """Widen, cut off the negatives, narrow."""
         return self.W_2(self.W_1(x, relu=True))
 
-# %% ../../nbs/translation/speed.ipynb #cell34
+# %% ../../nbs/translation/speed.ipynb #cell36
 class FastEncoderLayer:
     """An encoder layer with prepared weights; reads its norms from the layer that it was made of."""
 
@@ -160,7 +160,7 @@ class FastEncoderLayer:
         x = add_norm(self.layer.after_attention, x, self.outward(heads))
         return add_norm(self.layer.after_feed_forward, x, self.feed_forward(x))
 
-# %% ../../nbs/translation/speed.ipynb #cell36
+# %% ../../nbs/translation/speed.ipynb #cell38
 class LayerMemory:
     """One decoder layer's keys and values: the source's, and those of all beams of a sentence, by position."""
 
@@ -175,8 +175,9 @@ class LayerMemory:
         end = at + key.size(2)
         if end > self.key.size(2):
             self.key, self.value = self.with_room(self.key, key), self.with_room(self.value, value)
-        self.key[:, :, at:end], self.value[:, :, at:end] = key, value
-        return self.key[:, :, :end], self.value[:, :, :end]
+        self.key.narrow(2, at, key.size(2)).copy_(key)
+        self.value.narrow(2, at, key.size(2)).copy_(value)
+        return self.key.narrow(2, 0, end), self.value.narrow(2, 0, end)
 
     @staticmethod
     def with_room(past: Tensor, new: Tensor, positions: int = 32) -> Tensor:
@@ -191,7 +192,7 @@ class LayerMemory:
         self.source_key, self.source_value = self.source_key[: len(going)], self.source_value[: len(going)]
         self.key, self.value = self.key[: len(going)], self.value[: len(going)]
 
-# %% ../../nbs/translation/speed.ipynb #cell38
+# %% ../../nbs/translation/speed.ipynb #cell40
 class FastCache:
     """What decoding keeps: a `LayerMemory` for each layer, the source mask, and whose past each beam continues."""
 
@@ -219,7 +220,7 @@ class FastCache:
         """Each beam takes over its parent's ancestors."""
         self.ancestors = self.ancestors.gather(1, parents[..., None].expand_as(self.ancestors))
 
-# %% ../../nbs/translation/speed.ipynb #cell42
+# %% ../../nbs/translation/speed.ipynb #cell44
 class FastDecoderLayer:
     """A decoder layer with prepared weights, for one position of each beam at a time."""
 
@@ -249,7 +250,7 @@ class FastDecoderLayer:
         x = add_norm(self.layer.after_source_attention, x, self.from_source(source))
         return add_norm(self.layer.after_feed_forward, x, self.feed_forward(x))
 
-# %% ../../nbs/translation/speed.ipynb #cell44
+# %% ../../nbs/translation/speed.ipynb #cell46
 class FastTransformer:
     """A trained model prepared for search: the same function, with packed weights and caches that stay in place.
 
@@ -286,13 +287,13 @@ class FastTransformer:
         cache.length += 1
         return self.output(x).float()
 
-# %% ../../nbs/translation/speed.ipynb #cell46
+# %% ../../nbs/translation/speed.ipynb #cell48
 @start_beams.register(FastTransformer)
 def start_fast(model: FastTransformer, src: Int[Tensor, "batch src"], beam_size: int) -> FastCache:
     """A cache with places for `beam_size` hypotheses of each source."""
     return model.start(src, beam_size)
 
-# %% ../../nbs/translation/speed.ipynb #cell47
+# %% ../../nbs/translation/speed.ipynb #cell49
 @move_beams.register(FastCache)
 def move_fast(cache: FastCache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """Keep these sentences, and let each of their beams continue its parent's past."""
