@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
+from annotated_transformer.data.corpus import write_whole
 from annotated_transformer.model.attention import split_heads
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
@@ -339,7 +340,7 @@ def main() -> None:
             record["profile"] = profile_readable(readable)
         if "changes" in parts:
             record["milliseconds"] = ablations(readable)
-    OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import platform
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -28,7 +28,7 @@ import torch
 from transformers import MarianMTModel
 from transformers.utils import logging
 
-from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.corpus import load_corpus, write_whole
 from annotated_transformer.data.tokenizer import PairTokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
@@ -42,6 +42,8 @@ from annotated_transformer.translation.translator import Translator, pad_rows
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "translation-speed.json"
 FORCED = 24
+CELLS = {"greedy, 1": (1, 1), "greedy, 64": (1, 64), "beam 4, 1": (4, 1), "beam 4, 64": (4, 64)}
+PARTS = ["trained", "base", "bookkeeping", "bleu"]
 CPU = torch.device("cpu")
 Rows = list[list[int]]
 Engine = Callable[[Rows, int], Rows]
@@ -137,7 +139,7 @@ def in_batches(engine: Engine, rows: Rows, batch: int, beam_size: int) -> tuple[
 def cell(runners: dict[str, Engine], rows: Rows, batch: int, beam_size: int, rounds: int, threads: int) -> dict:
     """One cell of the table: each engine's median speed, and the share of outputs that equal ours in float32."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in runners}
-    outputs = {name: in_batches(engine, rows[:batch], batch, beam_size)[0] for name, engine in runners.items()}
+    outputs = {name: engine(rows[: min(batch, 4)], beam_size) for name, engine in runners.items()}
     for _ in range(rounds):
         for name, engine in runners.items():
             outputs[name], *seconds = in_batches(engine, rows, batch, beam_size)
@@ -154,17 +156,18 @@ def cell(runners: dict[str, Engine], rows: Rows, batch: int, beam_size: int, rou
     return {"beam_size": beam_size, "batch": batch, "sentences": len(rows), "rounds": rounds, "engines": found}
 
 
-def table(model: Transformer, tokenizer: PairTokenizer, rows: Rows, threads: int, forced: bool) -> list[dict]:
-    """Greedy and beam 4, batches of 1 and of 64; for batches of 1 fewer sentences, of all lengths."""
+def measure(
+    model: Transformer, tokenizer: PairTokenizer, rows: Rows, threads: int, forced: bool, cells: list[str]
+) -> Iterator[tuple[str, dict]]:
+    """The named cells one after the other; for batches of 1 fewer sentences, of all lengths."""
     few = rows[:: len(rows) // (4 if forced else 16)]
-    cells = []
     with tempfile.TemporaryDirectory() as folder:
         runners = engines(model, tokenizer, Path(folder), threads, forced)
-        for beam_size in (1, 4):
-            for batch, sentences, rounds in ((1, few, 5), (64, rows, 3)):
-                print(f"{'base size' if forced else 'trained'}, {threads} threads, beam {beam_size}, batch {batch}")
-                cells.append(cell(runners, sentences, batch, beam_size, rounds, threads))
-    return cells
+        for name in cells:
+            beam_size, batch = CELLS[name]
+            sentences, rounds = (few, 5) if batch == 1 else (rows, 3)
+            print(f"{'base size' if forced else 'trained'}, {threads} threads: {name}", flush=True)
+            yield name, cell(runners, sentences, batch, beam_size, rounds, threads)
 
 
 def stay(going: torch.Tensor) -> torch.Tensor:
@@ -202,40 +205,54 @@ def bleu(folder: Path, pairs: list[tuple[str, str]]) -> dict:
     return found
 
 
+def describe(config: TransformerConfig) -> dict:
+    """The head of the record."""
+    names = ("torch", "transformers", "ctranslate2")
+    return {
+        "command": "python benchmarks/translation.py --model runs/multi30k-en-de-tiny/model --threads 1 2",
+        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in names},
+        "vocabulary": config.tgt_vocab_size, "forced_tokens": FORCED,
+        "clock": "processor seconds with one thread, wall seconds with more"}
+
+
 def main() -> None:
-    """Measure and write the record."""
+    """Measure what was asked for, and write the record after each part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="a trained folder, for Multi30k English-German")
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--no-bleu", action="store_true", help="leave the scores as they are in the record")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="measure only these")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), help="measure only these")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     torch.manual_seed(0)
     model, tokenizer = load_model(options.model)
+    config = model.config
     pairs = list(load_corpus("multi30k", "test_2016_flickr", tokenizer.src_lang, tokenizer.tgt_lang))
-    rows = tokenizer.encode_source([source for source, _ in pairs[:192]])
-    rows.sort(key=len)
-    size = model.config.tgt_vocab_size
-    base = Transformer(TransformerConfig(model.config.src_vocab_size, size, model.config.shared_vocab)).eval()
+    rows = sorted(tokenizer.encode_source([source for source, _ in pairs[:192]]), key=len)
+    base = TransformerConfig(config.src_vocab_size, config.tgt_vocab_size, config.shared_vocab)
     record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
-    record |= {
-        "command": "python benchmarks/translation.py --model runs/multi30k-en-de-tiny/model --threads 1 2",
-        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("torch", "transformers", "ctranslate2")},
-        "vocabulary": size, "forced_tokens": FORCED,
-        "clock": "processor seconds with one thread, wall seconds with more"}
+    record |= describe(config)
+
+    def save() -> None:
+        write_whole(options.out, (json.dumps(record, indent=1) + "\n").encode())
+
     for threads in options.threads:
         torch.set_num_threads(threads)
-        record.setdefault("threads", {})[str(threads)] = {
-            "trained": table(model, tokenizer, rows, threads, forced=False),
-            "base": table(base, tokenizer, rows[::3], threads, forced=True)}
-        if threads == 1:
-            record["bookkeeping"] = bookkeeping(model, rows)
-    if not options.no_bleu:
+        found = record.setdefault("threads", {}).setdefault(str(threads), {})
+        for part, each, sentences in (("trained", model, rows), ("base", Transformer(base).eval(), rows[::3])):
+            if part in options.parts:
+                for name, result in measure(each, tokenizer, sentences, threads, part == "base", options.cells):
+                    found.setdefault(part, {})[name] = result
+                    save()
+    torch.set_num_threads(1)
+    if "bookkeeping" in options.parts:
+        record["bookkeeping"] = bookkeeping(model, rows)
+    if "bleu" in options.parts:
         record["bleu"] = bleu(options.model, pairs)
-    options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    save()
 
 
 if __name__ == "__main__":

@@ -343,7 +343,7 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
     for layer in cache.layers:
         layer.key, layer.value = layer.key.index_select(0, origins), layer.value.index_select(0, origins)
 
-# %% ../../nbs/translation/search.ipynb #cell70
+# %% ../../nbs/translation/search.ipynb #cell71
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α that is no number."""
     if beam_size < 1:
@@ -353,7 +353,7 @@ def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     if not math.isfinite(alpha):
         raise ValueError(f"alpha is {alpha}: the length penalty needs a finite number; 0 means no penalty")
 
-# %% ../../nbs/translation/search.ipynb #cell72
+# %% ../../nbs/translation/search.ipynb #cell73
 def conclude(
     done: Bool[Tensor, "sentence"], finished: Pool, live: Pool, config: TransformerConfig
 ) -> list[list[Hypothesis]]:
@@ -362,7 +362,7 @@ def conclude(
     each = zip(pool.tokens, pool.totals, pool.scores, strict=True)
     return [hypotheses(*sentence, config)[: finished.scores.size(1)] for sentence in each]
 
-# %% ../../nbs/translation/search.ipynb #cell74
+# %% ../../nbs/translation/search.ipynb #cell75
 @torch.inference_mode()
 def beam(
     model: StepModel, src: Int[Tensor, "batch src"], beam_size: int = 4, alpha: float = 0.6,

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['step_weights', 'Float32Linear', 'BFloat16Linear', 'Int8Linear', 'linear_kind', 'Projections', 'attend', 'added',
-           'add_norm', 'FastFeedForward', 'FastEncoderLayer', 'LayerMemory', 'FastCache', 'FastDecoderLayer',
+           'FastAddNorm', 'FastFeedForward', 'FastEncoderLayer', 'LayerMemory', 'FastCache', 'FastDecoderLayer',
            'FastTransformer', 'start_fast', 'move_fast']
 
 # %% ../../nbs/translation/speed.ipynb #cell2
@@ -126,10 +126,16 @@ def added(mask: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -math.inf)
 
 # %% ../../nbs/translation/speed.ipynb #cell32
-def add_norm(part: AddNorm, x: Float[Tensor, "rows d"], y: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
+class FastAddNorm:
     """LayerNorm(x + y), without the dropout of training."""
-    norm = part.norm
-    return torch.layer_norm(x + y, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+    def __init__(self, part: AddNorm):
+        norm = part.norm
+        self.settings = (norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps)
+
+    def __call__(self, x: Float[Tensor, "rows d"], y: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
+        """Add, normalise."""
+        return torch.layer_norm(x + y, *self.settings)
 
 # %% ../../nbs/translation/speed.ipynb #cell34
 class FastFeedForward:
@@ -144,21 +150,21 @@ class FastFeedForward:
 
 # %% ../../nbs/translation/speed.ipynb #cell36
 class FastEncoderLayer:
-    """An encoder layer with prepared weights; reads its norms from the layer that it was made of."""
+    """An encoder layer with prepared weights."""
 
     def __init__(self, layer: EncoderLayer, linear: Callable):
         own = layer.self_attention
-        self.layer = layer
         self.inward, self.outward = Projections(linear, own.h, own.W_Q, own.W_K, own.W_V), linear(own.W_O.weight)
         self.feed_forward = FastFeedForward(layer.feed_forward, linear)
+        self.after_attention, self.after_feed_forward = map(FastAddNorm, (layer.after_attention, layer.after_feed_forward))
 
     def __call__(
         self, x: Float[Tensor, "rows d_model"], src_mask: Float[Tensor, "sentence 1 1 src"]
     ) -> Float[Tensor, "rows d_model"]:
         """All positions of all sentences, as rows."""
         heads = attend(*self.inward(x, len(src_mask)), src_mask)
-        x = add_norm(self.layer.after_attention, x, self.outward(heads))
-        return add_norm(self.layer.after_feed_forward, x, self.feed_forward(x))
+        x = self.after_attention(x, self.outward(heads))
+        return self.after_feed_forward(x, self.feed_forward(x))
 
 # %% ../../nbs/translation/speed.ipynb #cell38
 class LayerMemory:
@@ -226,12 +232,14 @@ class FastDecoderLayer:
 
     def __init__(self, layer: DecoderLayer, linear: Callable):
         own, source = layer.self_attention, layer.source_attention
-        self.layer = layer
         self.inward, self.outward = Projections(linear, own.h, own.W_Q, own.W_K, own.W_V), linear(own.W_O.weight)
         self.to_source, self.of_source = (
             Projections(linear, source.h, source.W_Q), Projections(linear, source.h, source.W_K, source.W_V))
         self.from_source = linear(source.W_O.weight)
         self.feed_forward = FastFeedForward(layer.feed_forward, linear)
+        self.after_self_attention = FastAddNorm(layer.after_self_attention)
+        self.after_source_attention = FastAddNorm(layer.after_source_attention)
+        self.after_feed_forward = FastAddNorm(layer.after_feed_forward)
 
     def start(self, memory: Float[Tensor, "rows d_model"], sentences: int) -> LayerMemory:
         """The source's keys and values, computed once."""
@@ -244,11 +252,11 @@ class FastDecoderLayer:
         """The newest position of every beam."""
         query, key, value = self.inward(x, len(src_mask))
         past = attend(query, *kept.write(at, key, value), past_mask)
-        x = add_norm(self.layer.after_self_attention, x, self.outward(past))
+        x = self.after_self_attention(x, self.outward(past))
         (query,) = self.to_source(x, len(src_mask))
         source = attend(query, kept.source_key, kept.source_value, src_mask)
-        x = add_norm(self.layer.after_source_attention, x, self.from_source(source))
-        return add_norm(self.layer.after_feed_forward, x, self.feed_forward(x))
+        x = self.after_source_attention(x, self.from_source(source))
+        return self.after_feed_forward(x, self.feed_forward(x))
 
 # %% ../../nbs/translation/speed.ipynb #cell46
 class FastTransformer:
