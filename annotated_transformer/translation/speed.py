@@ -9,7 +9,8 @@ __all__ = ['step_weights', 'Float32Linear', 'BFloat16Linear', 'Int8Linear', 'lin
 
 # %% ../../nbs/translation/speed.ipynb #cell2
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +28,7 @@ from .search import move_beams, start_beams
 def step_weights(model: Transformer) -> int:
     """How many weights of matrices one decoding step reads and multiplies, the output layer's included."""
     count = model.tgt_embedding.weight.numel()
-    for layer in model.decoder.layers:
+    for layer in cast(Iterable[DecoderLayer], model.decoder.layers):
         own, source, net = layer.self_attention, layer.source_attention, layer.feed_forward
         read = [own.W_Q, own.W_K, own.W_V, own.W_O, source.W_Q, source.W_O, net.W_1, net.W_2]
         count += sum(linear.weight.numel() for linear in read)
@@ -89,9 +90,10 @@ class Int8Linear(BFloat16Linear):
         return y.relu_() if relu else y
 
 # %% ../../nbs/translation/speed.ipynb #cell24
-def linear_kind(precision: str, device: torch.device) -> Callable[..., Callable[..., Tensor]]:
+def linear_kind(precision: str, device: torch.device) -> type[Float32Linear] | type[BFloat16Linear]:
     """The linear layer of this precision. Raises: ValueError for an unknown one, or int8 elsewhere than on a CPU."""
-    kinds = {"float32": Float32Linear, "bfloat16": BFloat16Linear, "int8": Int8Linear}
+    kinds: dict[str, type[Float32Linear] | type[BFloat16Linear]] = {
+        "float32": Float32Linear, "bfloat16": BFloat16Linear, "int8": Int8Linear}
     if precision not in kinds:
         raise ValueError(f"unknown precision {precision!r}: {nearest(precision, list(kinds))}")
     if precision == "int8" and device.type != "cpu":
@@ -162,7 +164,7 @@ class FastEncoderLayer:
         self, x: Float[Tensor, "rows d_model"], src_mask: Float[Tensor, "sentence 1 1 src"]
     ) -> Float[Tensor, "rows d_model"]:
         """All positions of all sentences, as rows."""
-        heads = attend(*self.inward(x, len(src_mask)), src_mask)
+        heads = attend(*self.inward(x, len(src_mask)), mask=src_mask)
         x = self.after_attention(x, self.outward(heads))
         return self.after_feed_forward(x, self.feed_forward(x))
 
@@ -272,8 +274,9 @@ class FastTransformer:
         self.src_embedding, self.tgt_embedding = model.src_embedding, model.tgt_embedding
         linear = linear_kind(precision, self.tgt_embedding.weight.device)
         self.dtype = linear.dtype
-        self.encoder = [FastEncoderLayer(layer, linear) for layer in model.encoder.layers]
-        self.decoder = [FastDecoderLayer(layer, linear) for layer in model.decoder.layers]
+        encoder, decoder = (cast(Iterable, stack.layers) for stack in (model.encoder, model.decoder))
+        self.encoder = [FastEncoderLayer(layer, linear) for layer in encoder]
+        self.decoder = [FastDecoderLayer(layer, linear) for layer in decoder]
         self.output = linear(self.tgt_embedding.weight)
 
     @torch.inference_mode()
