@@ -164,8 +164,8 @@ class FastEncoderLayer:
         self, x: Float[Tensor, "rows d_model"], src_mask: Float[Tensor, "sentence 1 1 src"]
     ) -> Float[Tensor, "rows d_model"]:
         """All positions of all sentences, as rows."""
-        heads = attend(*self.inward(x, len(src_mask)), mask=src_mask)
-        x = self.after_attention(x, self.outward(heads))
+        query, key, value = self.inward(x, len(src_mask))
+        x = self.after_attention(x, self.outward(attend(query, key, value, src_mask)))
         return self.after_feed_forward(x, self.feed_forward(x))
 
 # %% ../../nbs/translation/speed.ipynb #cell38
