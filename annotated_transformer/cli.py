@@ -28,6 +28,7 @@ Model = Annotated[
     Path, typer.Option("--model", "-m", help="A model folder; the shipped English-German phrasebook if none is named.")
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, …")]
+Precision = Annotated[str, typer.Option(help="Of the matrix products: float32, bfloat16, or on a CPU int8.")]
 Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
 Alpha = Annotated[float, typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α.")]
 Root = Annotated[
@@ -257,6 +258,7 @@ def translate(
         typer.Option(help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown."),
     ] = "error",
     device: Device = "cpu",
+    precision: Precision = "float32",
 ) -> None:
     """Translate text, a file, or standard input, line by line.
 
@@ -268,7 +270,7 @@ def translate(
 
     `echo "five kilometers" | annotated-transformer translate --n-best 3`
     """
-    translator = open_translator(model, device)
+    translator = open_translator(model, device, precision)
     if text is not None and input is not None:
         raise ValueError("give a text or --input, not both")
     lines = [text] if text is not None else input_lines(input)
@@ -283,11 +285,11 @@ def translate(
             print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
 
 
-def open_translator(model: Path, device: str) -> "Translator":
+def open_translator(model: Path, device: str, precision: str = "float32") -> "Translator":
     """The model of a folder, trained here or imported, ready to translate."""
     from annotated_transformer.after import pretrained
 
-    return pretrained.open_translator(model, device=device)
+    return pretrained.open_translator(model, device, precision)
 
 
 def input_lines(path: Path | None) -> Iterator[str]:
@@ -322,6 +324,7 @@ def evaluate(
     record: Annotated[Path | None, typer.Option(help="Write the scores to this JSON file.")] = None,
     root: Root = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
 ) -> None:
     """Translate a test set and score it: BLEU by each convention, chrF, and the share that is exactly right.
 
@@ -340,7 +343,7 @@ def evaluate(
             raise ValueError("--hypothesis needs --reference and --language")
         outputs, references = list(input_lines(hypothesis)), list(input_lines(reference))
     else:
-        translator = open_translator(model, device)
+        translator = open_translator(model, device, precision)
         language = translator.tokenizer.tgt_lang
         pairs = test_pairs(translator, corpus, split, source, reference, root)[:limit]
         outputs = translator.translate([pair[0] for pair in pairs], beam_size=beam_size, alpha=alpha, unknown="keep")

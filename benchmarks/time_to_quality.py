@@ -4,9 +4,9 @@
     python benchmarks/time_to_quality.py train runs/hugging-face [HOURS]
     python benchmarks/time_to_quality.py score runs/ours runs/hugging-face
 
-The baseline has the recipe's architecture, tokenized pairs, batches, first weights, schedule and label smoothing; model,
-loss, update and data loader are Hugging Face's. At each checkpoint the last five are averaged and test2016 is translated
-greedily, each model by its own library; the score is BLEU 13a, lower-cased as the data is.
+The baseline has the recipe's architecture, tokenized pairs, batches, first weights, schedule and label smoothing;
+model, loss, update and data loader are Hugging Face's. At each checkpoint the last five are averaged and test2016 is
+translated greedily, each model by its own library; the score is BLEU 13a, lower-cased as the data is.
 Needs ANNOTATED_TRANSFORMER_DATA. Writes results/time-to-quality.json.
 """
 

@@ -74,16 +74,19 @@ def first_losses(size: str, batch: Batch) -> dict[str, float]:
 
 
 def step_seconds(size: str, plan: list[Batch], repeats: int) -> dict[str, dict[str, float]]:
-    """Median processor seconds of a step by precision and name; the models take turns on the same batches."""
+    """Median processor seconds of a step by precision and name; the models take turns on the same batches.
+
+    Who goes first changes from batch to batch, since the first to meet a new shape has kernels prepared for all.
+    """
     models = {name: peers.build(name, architecture(size)).train() for name in peers.NAMES}
     optimizers = {name: adam(model) for name, model in models.items()}
     results = {}
     for precision in PRECISIONS:
         times: dict[str, list[float]] = {name: [] for name in models}
-        for batch in plan[: repeats + 1]:
-            for name, model in models.items():
+        for turn, batch in enumerate(plan[: repeats + 1]):
+            for name in peers.NAMES[turn % 4 :] + peers.NAMES[: turn % 4]:
                 start = time.process_time()
-                step(model, optimizers[name], batch, precision)
+                step(models[name], optimizers[name], batch, precision)
                 times[name].append(time.process_time() - start)
         results[precision] = {name: median(values[1:]) for name, values in times.items()}
     return results
@@ -164,15 +167,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    record = json.loads(OUT.read_text()) if OUT.exists() else {"sizes": {}}
     if options.only == "steps":
+        found = {}
         for size in options.sizes:
-            record["sizes"][size] = measure_size(size, options.repeats)
-            print(size, json.dumps(record["sizes"][size]["seconds"]), flush=True)
+            found[size] = measure_size(size, options.repeats)
+            print(size, json.dumps(found[size]["seconds"]), flush=True)
     elif options.only == "losses":
-        record["losses"] = losses_after(1_000)
+        found = losses_after(1_000)
     else:
-        record["memory"] = {size: memory(size, 4_096) for size in ("tiny", "base-37k")}
+        found = {size: memory(size, 4_096) for size in ("tiny", "base-37k")}
+    record = json.loads(OUT.read_text()) if OUT.exists() else {}
+    part = {"steps": "sizes"}.get(options.only, options.only)
+    record[part] = {**record.get(part, {}), **found}
     packages = ["torch", "transformers", "x-transformers"]
     record |= {
         "command": "python benchmarks/training_step.py", "threads": 1, "machine": f"CPU, {platform.machine()}",

@@ -424,10 +424,10 @@ def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple
     return model.to(device).eval(), tokenizer
 
 # %% ../../nbs/after/pretrained.ipynb #cell83
-def open_translator(folder: str | Path, device: str = "cpu") -> Translator:
+def open_translator(folder: str | Path, device: str = "cpu", precision: str = "float32") -> Translator:
     """The translator of any model folder, trained here or imported. Raises: ValueError if it can't be opened."""
     load = load_marian if is_marian(folder) else load_model
-    return Translator(*load(folder, find_device(device)))
+    return Translator(*load(folder, find_device(device)), precision)
 
 # %% ../../nbs/after/pretrained.ipynb #cell95
 MARIAN_PARTS = {

@@ -81,7 +81,8 @@ class MultiHeadAttention(nn.Module):
             parts = project(x, self.W_Q, self.W_K, self.W_V)
         else:
             parts = (self.W_Q(x), *project(memory, self.W_K, self.W_V))
-        return self.attend(*(split_heads(part, self.h) for part in parts), mask)
+        query, key, value = (split_heads(part, self.h) for part in parts)
+        return self.attend(query, key, value, mask)
 
     def queries(self, x: Float[Tensor, "batch query d_model"]) -> Float[Tensor, "batch h query d_k"]:
         """What each position asks for, head by head."""

@@ -36,7 +36,8 @@ def initialise(module: nn.Module) -> None:
 def working_dtype(x: Tensor) -> torch.dtype:
     """The type that matrix products run in here: autocast's, or that of the tensor."""
     kind = x.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+    casting = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if casting else x.dtype
 
 # %% ../../nbs/model/transformer.ipynb #cell12
 class EncoderDecoder(nn.Module):

@@ -6,7 +6,7 @@
 __all__ = ['count_from', 'check_lines', 'check_known', 'encode_lines', 'split_sentences', 'cut_long', 'pad_rows',
            'length_batches', 'search_batches', 'Translation', 'to_translations', 'Score', 'force_batches',
            'record_attention', 'Attention', 'token_labels', 'look_inside', 'find_device', 'TextModel', 'encode_parts',
-           'join_parts', 'Translator']
+           'join_parts', 'prepared', 'Translator']
 
 # %% ../../nbs/translation/translator.ipynb #cell2
 import re
@@ -28,6 +28,7 @@ from ..model.config import PAD, UNK, nearest
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_model
 from .search import Hypothesis, beam, force
+from .speed import FastTransformer
 
 # %% ../../nbs/translation/translator.ipynb #cell7
 def count_from(first: int, texts: Sequence[str]) -> range:
@@ -117,7 +118,8 @@ def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]
 
 # %% ../../nbs/translation/translator.ipynb #cell26
 def search_batches(
-    model: Transformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int, batch_tokens: int
+    model: Transformer | FastTransformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int,
+    batch_tokens: int,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each source row, in the order of the rows, searched in batches of similar length."""
     device, pad_id, results = model.tgt_embedding.weight.device, model.config.pad_id, {}
@@ -311,13 +313,34 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
     return [" ".join(sentences) for sentences in outputs.values()]
 
 # %% ../../nbs/translation/translator.ipynb #cell48
+def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
+    """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
+
+    Raises: ValueError for an unknown precision, or another than float32 where there is no fast form.
+    """
+    if type(model) is Transformer:
+        return FastTransformer(model, precision)
+    if precision != "float32":
+        raise ValueError(f"precision is {precision!r}: a {type(model).__name__} is searched in float32 only")
+    return model
+
+# %% ../../nbs/translation/translator.ipynb #cell50
 class Translator(TextModel):
     """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
 
+    def __init__(self, model: Transformer, tokenizer: PairTokenizer, precision: str = "float32"):
+        super().__init__(model, tokenizer)
+        self.fast = prepared(self.model, precision)
+
     @classmethod
-    def from_pretrained(cls, directory: str | Path, device: str = "cpu") -> "Translator":
-        """The translator of a model directory. Raises: ValueError if that is damaged or the device is not there."""
-        return cls(*load_model(directory, find_device(device)))
+    def from_pretrained(
+        cls, directory: str | Path, device: str = "cpu", precision: str = "float32"
+    ) -> "Translator":
+        """The translator of a model directory; `precision` is that of the search: float32, bfloat16 or int8.
+
+        Raises: ValueError if the directory is damaged, the device is not there or the precision is unknown.
+        """
+        return cls(*load_model(directory, find_device(device)), precision)
 
     def n_best(
         self, texts: Sequence[str], n: int, beam_size: int = 4, alpha: float = 0.6, unknown: str = "error",
@@ -326,7 +349,7 @@ class Translator(TextModel):
         """The n best translations of each text, best first; n is at most the beam size."""
         numbers = count_from(first_line, texts)
         _, rows = encode_parts(self.tokenizer, texts, self.limit, numbers, False, unknown)
-        found = search_batches(self.model, rows, beam_size, alpha, n, batch_tokens)
+        found = search_batches(self.fast, rows, beam_size, alpha, n, batch_tokens)
         return [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
 
     def translate(
@@ -339,7 +362,7 @@ class Translator(TextModel):
         """
         numbers = count_from(first_line, texts)
         places, rows = encode_parts(self.tokenizer, texts, self.limit, numbers, split, unknown)
-        found = search_batches(self.model, rows, beam_size, alpha, 1, batch_tokens)
+        found = search_batches(self.fast, rows, beam_size, alpha, 1, batch_tokens)
         return join_parts(places, [to_translations(each, self.tokenizer)[0] for each in found])
 
     def translate_stream(

@@ -1,0 +1,347 @@
+"""Where the time of a decoding step goes, what each change of the fast decoder is worth, and what did not pay.
+
+    python benchmarks/decode_steps.py
+
+Base size, random weights, one thread, processor seconds, variants in turn, medians. Takes about three minutes and
+writes results/decode-steps.json, which nbs/translation/speed.ipynb shows.
+"""
+
+import argparse
+import json
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from annotated_transformer.data.corpus import write_whole
+from annotated_transformer.model.attention import split_heads
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation import search, speed
+from annotated_transformer.translation.search import beam, greedy, move_beams, start_beams
+from annotated_transformer.translation.speed import (
+    BFloat16Linear,
+    FastCache,
+    FastTransformer,
+    Float32Linear,
+    Int8Linear,
+)
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "decode-steps.json"
+VOCABULARY, SOURCE, FORCED, ROUNDS = 10_000, 14, 16, 3
+CELLS = {"greedy, 1": (1, 1), "beam 4, 1": (4, 1), "greedy, 64": (1, 64), "beam 4, 64": (4, 64)}
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Processor seconds of one call."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def per_call(function: Callable[[], object], budget: float = 0.1) -> float:
+    """Median processor seconds of a call, from five runs of many."""
+    function()
+    many = max(1, int(budget / 5 / max(seconds(function), 1e-6)))
+    return median(seconds(lambda: [function() for _ in range(many)]) / many for _ in range(5))
+
+
+# ---- kernels: one product, at a few numbers of rows ----
+
+
+class Plain32:
+    """`F.linear` on the weight as it is stored."""
+
+    dtype = torch.float32
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None):
+        self.weight, self.bias = weight.detach().to(self.dtype), None if bias is None else bias.detach().to(self.dtype)
+
+    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
+        y = F.linear(x.to(self.dtype), self.weight, self.bias)
+        return y.relu_() if relu else y
+
+
+class Plain16(Plain32):
+    """The same in bfloat16."""
+
+    dtype = torch.bfloat16
+
+
+class Packed32(BFloat16Linear):
+    """oneDNN's packed float32."""
+
+    dtype = torch.float32
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None):
+        self.weight, self.bias = torch.ops.mkldnn._reorder_linear_weight(weight.detach()), bias
+
+    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "relu" if relu else "none", [], "")
+
+
+class WholeInt8:
+    """Weights and inputs in int8, one scale for each row of either."""
+
+    dtype = torch.float32
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None):
+        self.scale = weight.detach().abs().amax(1) / 127
+        rounded = (weight.detach() / self.scale[:, None]).round().to(torch.int8)
+        self.weight = torch.ops.onednn.qlinear_prepack(rounded, None)
+        self.zeros, self.bias = torch.zeros(len(weight), dtype=torch.long), bias
+
+    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
+        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-8)
+        rounded = (x * (127 / scale)).round_().to(torch.int8)
+        y = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1 / 127, 0, self.weight, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], "")
+        y = y * scale if self.bias is None else torch.addcmul(self.bias, y, scale)
+        return y.relu_() if relu else y
+
+
+KERNELS = {
+    "float32, as stored": Plain32, "float32, oneDNN's layout": Packed32, "float32, transposed": Float32Linear,
+    "bfloat16, as stored": Plain16, "bfloat16, oneDNN's layout": BFloat16Linear,
+    "int8 weights": Int8Linear, "int8 weights and inputs": WholeInt8,
+}
+
+
+def kernels() -> dict:
+    """Microseconds of one product 512 → 2048 for each kernel and number of rows, over weights that no cache holds."""
+    copies = [torch.randn(2048, 512) / 512**0.5 for _ in range(16)]
+    found: dict = {}
+    for name, kind in KERNELS.items():
+        layers = [kind(weight) for weight in copies]
+        found[name] = {}
+        for rows in (1, 4, 64, 256):
+            x = torch.randn(rows, 512)
+            found[name][str(rows)] = round(1e6 * per_call(lambda x=x, ls=layers: [layer(x) for layer in ls]) / 16, 1)
+        print(name, found[name], flush=True)
+    return found
+
+
+def floors() -> dict:
+    """Bytes read and operations done each second, from the largest matrix: the output layer."""
+    weight, one, many = torch.randn(VOCABULARY, 512), torch.randn(1, 512), torch.randn(256, 512)
+    read, done = {}, {}
+    for name, kind, size in (("float32", Float32Linear, 4), ("bfloat16", BFloat16Linear, 2), ("int8", Int8Linear, 1)):
+        layer = kind(weight)
+        read[name] = weight.numel() * size / per_call(lambda layer=layer: layer(one))
+        done[name] = 2 * weight.numel() * 256 / per_call(lambda layer=layer: layer(many), 0.5)
+    return {"bandwidth": read, "operations": done}
+
+
+# ---- where a step of the readable model spends its time ----
+
+PARTS = {
+    "matrix products": ("mm", "addmm", "linear", "bmm"), "attention": ("scaled_dot", "flash"),
+    "copies of the cache": ("cat", "index_select", "index"), "softmax and choice": ("softmax", "topk", "argmax", "max"),
+    "norms": ("layer_norm",),
+}
+
+
+def part_of(operation: str) -> str:
+    """The kind of an operation of PyTorch."""
+    name = operation.removeprefix("aten::").lstrip("_")
+    return next((part for part, starts in PARTS.items() if name.startswith(starts)), "everything else")
+
+
+def profile_readable(model: Transformer) -> dict:
+    """Milliseconds a step by kind of operation, for greedy search alone and a beam of four with 64 sentences."""
+    found = {}
+    for name in ("greedy, 1", "beam 4, 64"):
+        with profile(activities=[ProfilerActivity.CPU]) as record:
+            search_once(model, *CELLS[name])
+        parts = dict.fromkeys([*PARTS, "everything else"], 0.0)
+        for event in record.key_averages():
+            parts[part_of(event.key)] += event.self_cpu_time_total / 1000 / FORCED
+        found[name] = {part: round(time, 3) for part, time in parts.items()}
+    return found
+
+
+# ---- the changes, each taken back on its own ----
+
+
+class Endless(FastTransformer):
+    """A model that never ends a sentence."""
+
+    def step(self, tokens, cache):
+        scores = super().step(tokens, cache)
+        scores[:, self.config.eos_id] = -torch.inf
+        return scores
+
+
+class EndlessReadable(Transformer):
+    """The readable one."""
+
+    def step(self, tokens, cache):
+        scores = super().step(tokens, cache)
+        scores[:, self.config.eos_id] = -torch.inf
+        return scores
+
+
+class GrowingMemory(speed.LayerMemory):
+    """A cache that is copied whole to append a position, and to let sentences leave."""
+
+    def write(self, at, key, value):
+        self.key, self.value = torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
+        return self.key, self.value
+
+    def select(self, rows):
+        self.source_key, self.source_value = self.source_key[rows], self.source_value[rows]
+        self.key, self.value = self.key[rows], self.value[rows]
+
+
+class CopiedCache(FastCache):
+    """A cache in which each beam has its own copy of its past, and of its source."""
+
+    def reorder(self, rows):
+        for layer in self.layers:
+            for name in ("source_key", "source_value", "key", "value"):
+                setattr(layer, name, getattr(layer, name)[rows])
+        self.src_mask = self.src_mask[rows]
+
+
+class CopyingBeams(Endless):
+    """The fast model with such a cache: rows are beams."""
+
+    def start(self, src, beam_size=1):
+        cache = super().start(src)
+        return CopiedCache(cache.layers, cache.src_mask, 1)
+
+
+@start_beams.register(CopyingBeams)
+def start_copied(model, src, beam_size):
+    """As the readable cache starts."""
+    cache = model.start(src)
+    cache.reorder(torch.arange(len(src)).repeat_interleave(beam_size))
+    return cache
+
+
+@move_beams.register(CopiedCache)
+def move_copied(cache, going, parents):
+    """As the readable cache moves, within the reserved places."""
+    origins = (going[:, None] * parents.size(1) + parents[going]).flatten()
+    used = cache.length
+    for layer in cache.layers:
+        layer.key[:, :, :used], layer.value[:, :, :used] = layer.key[origins, :, :used], layer.value[origins, :, :used]
+
+
+class ThreeProducts:
+    """Queries, keys and values by a product each."""
+
+    def __init__(self, linear, h, *matrices):
+        self.h, self.products = h, [linear(matrix.weight) for matrix in matrices]
+
+    def __call__(self, x, sentences):
+        return [split_heads(product(x).unflatten(0, (sentences, -1)), self.h) for product in self.products]
+
+
+def plain_best(values: Tensor, count: int, size: int = 100) -> tuple[Tensor, Tensor]:
+    """The whole row sorted out at once."""
+    return tuple(values.topk(min(count, values.size(-1))))
+
+
+def search_once(model: Transformer | FastTransformer, beam_size: int, sentences: int) -> object:
+    """One search over random sources, 24 steps long."""
+    src = torch.randint(3, VOCABULARY, (sentences, SOURCE), generator=torch.Generator().manual_seed(0))
+    if beam_size == 1:
+        return greedy(model, src, FORCED)
+    return beam(model, src, beam_size, 0.0, FORCED)
+
+
+def variants(readable: Transformer) -> dict[str, tuple[object, list]]:
+    """Each variant's model, and what is replaced while it runs."""
+    plain = {"float32": Plain32, "bfloat16": Plain16}
+    found: dict[str, tuple[object, list]] = {"readable": (readable, [])}
+    for precision in ("float32", "bfloat16"):
+        with patch.object(speed, "linear_kind", lambda name, device: plain[name]):
+            unpacked = Endless(readable, precision)
+        found |= {
+            precision: (Endless(readable, precision), []),
+            f"{precision}, weights as stored": (unpacked, []),
+            f"{precision}, a copy of the past for each beam": (CopyingBeams(readable, precision), [])}
+    fast = found["float32"][0]
+    with patch.object(speed, "Projections", ThreeProducts):
+        apart = Endless(readable, "float32")
+    return found | {
+        "float32, a product for each projection": (apart, []),
+        "float32, a cache that is copied to grow": (fast, [(speed, "LayerMemory", GrowingMemory)]),
+        "float32, tokens chosen by topk": (fast, [(search, "best", plain_best)]),
+        "int8": (Endless(readable, "int8"), [])}
+
+
+def ablations(readable: Transformer) -> dict:
+    """Milliseconds a step of whole searches, the reading of the source and the bookkeeping included."""
+    made = variants(readable)
+    found: dict = {name: {} for name in made}
+    for cell, (beam_size, sentences) in CELLS.items():
+        times: dict = {name: [] for name in made}
+        for _ in range(ROUNDS + 1):
+            for name, (model, replaced) in made.items():
+                with ExitStack() as stack:
+                    for owner, attribute, other in replaced:
+                        stack.enter_context(patch.object(owner, attribute, other))
+                    times[name].append(seconds(lambda m=model, b=beam_size, s=sentences: search_once(m, b, s)))
+        for name, measured in times.items():
+            found[name][cell] = round(1000 * median(measured[1:]) / FORCED, 3)
+            print(f"{cell}: {name} {found[name][cell]} ms", flush=True)
+    return found
+
+
+def by_rows(fast: FastTransformer) -> dict:
+    """Milliseconds of one greedy step at place 12, by number of sentences: what a shrinking batch costs."""
+    found = {}
+    for rows in (1, 4, 16, 32, 64, 128):
+        cache = fast.start(torch.randint(3, VOCABULARY, (rows, SOURCE)))
+        tokens = torch.randint(3, VOCABULARY, (rows,))
+        for _ in range(12):
+            fast.step(tokens, cache)
+
+        def step(cache=cache, tokens=tokens):
+            cache.length = 12
+            return fast.step(tokens, cache)
+
+        found[str(rows)] = round(1000 * per_call(step, 0.3), 3)
+    return found
+
+
+def main() -> None:
+    """Measure one part or all on one thread, and put it into the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    every = ["floors", "profile", "changes"]
+    parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
+    parts = parser.parse_args().part
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    readable = EndlessReadable(TransformerConfig(VOCABULARY, VOCABULARY)).eval()
+    record = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
+    record |= {
+        "command": "python benchmarks/decode_steps.py",
+        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "threads": 1, "clock": "processor seconds", "vocabulary": VOCABULARY, "source": SOURCE, "steps": FORCED}
+    with torch.inference_mode():
+        if "floors" in parts:
+            record |= floors() | {"kernels": kernels()}
+            record["by_rows"] = {name: by_rows(FastTransformer(readable, name)) for name in ("float32", "bfloat16")}
+        if "profile" in parts:
+            record["profile"] = profile_readable(readable)
+        if "changes" in parts:
+            record["milliseconds"] = ablations(readable)
+    write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Translate with the same weights here, in Hugging Face and in CTranslate2, and record speed and agreement.
+
+    annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny
+    python benchmarks/translation.py --model runs/multi30k-en-de-tiny/model --threads 1 2
+
+Needs ANNOTATED_TRANSFORMER_DATA and the extra `bench`; takes some minutes for each number of threads. Two models:
+the trained one on sentences of Multi30k's test set, and one of the paper's base size with the same vocabulary, random
+weights and outputs forced to 24 tokens. Engines take turns, medians of the rounds count. One thread is timed in
+processor seconds, which other jobs on the machine change least; several threads by the clock, on an idle machine.
+Every search has α = 0 and at most 100 tokens. Numbers of threads that are not measured now stay in the record.
+Writes results/translation-speed.json; nbs/translation/speed.ipynb shows it.
+"""
+
+import argparse
+import json
+import platform
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import ctranslate2
+import torch
+from transformers import MarianMTModel
+from transformers.utils import logging
+
+from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.data.tokenizer import PairTokenizer
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.checkpoint import load_model
+from annotated_transformer.translation import search
+from annotated_transformer.translation.bleu import scores
+from annotated_transformer.translation.export import export_ctranslate2, export_marian
+from annotated_transformer.translation.search import beam, greedy
+from annotated_transformer.translation.speed import FastTransformer
+from annotated_transformer.translation.translator import Translator, pad_rows
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "translation-speed.json"
+FORCED = 24
+CELLS = {"greedy, 1": (1, 1), "greedy, 64": (1, 64), "beam 4, 1": (4, 1), "beam 4, 64": (4, 64)}
+PARTS = ["trained", "base", "bookkeeping", "bleu"]
+CPU = torch.device("cpu")
+Rows = list[list[int]]
+Engine = Callable[[Rows, int], Rows]
+
+
+class Endless(FastTransformer):
+    """A model that never ends a sentence, so that every output has as many tokens as the limit allows."""
+
+    def step(self, tokens, cache):
+        scores = super().step(tokens, cache)
+        scores[:, self.config.eos_id] = -torch.inf
+        return scores
+
+
+def ours(model: Transformer, precision: str, forced: bool) -> Engine:
+    """This package's searches over the prepared model."""
+    fast = (Endless if forced else FastTransformer)(model, precision)
+    limit = FORCED if forced else 100
+
+    def run(rows: Rows, beam_size: int) -> Rows:
+        src = pad_rows(rows, CPU)
+        if beam_size == 1:
+            return [found.tokens for found in greedy(fast, src, limit)]
+        return [found.tokens for found, in beam(fast, src, beam_size, alpha=0.0, max_length=limit)]
+
+    return run
+
+
+def hugging_face(folder: Path, forced: bool) -> Engine:
+    """`MarianMTModel.generate` in float32."""
+    model = MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()
+    config = model.generation_config
+    config.bad_words_ids = None
+    limits = {"min_new_tokens": FORCED, "max_new_tokens": FORCED} if forced else {"max_new_tokens": 100}
+
+    def run(rows: Rows, beam_size: int) -> Rows:
+        src = pad_rows(rows, CPU)
+        with torch.inference_mode():
+            found = model.generate(
+                input_ids=src, attention_mask=(src != config.pad_token_id).long(), num_beams=beam_size,
+                do_sample=False, length_penalty=0.0 if beam_size > 1 else 1.0, early_stopping=False, max_length=None,
+                **limits)
+        return [until_end(row[1:], config.eos_token_id, config.pad_token_id) for row in found.tolist()]
+
+    return run
+
+
+def until_end(row: list[int], *ends: int) -> list[int]:
+    """The tokens before the first of these."""
+    return row[: next((i for i, token in enumerate(row) if token in ends), len(row))]
+
+
+def ctranslate(folder: Path, tokenizer: PairTokenizer, compute: str, threads: int, forced: bool) -> Engine:
+    """CTranslate2 in this compute type."""
+    translator = ctranslate2.Translator(
+        str(folder), device="cpu", compute_type=compute, intra_threads=threads, inter_threads=1)
+    limits = {"min_decoding_length": FORCED, "max_decoding_length": FORCED} if forced else {"max_decoding_length": 100}
+
+    def run(rows: Rows, beam_size: int) -> Rows:
+        words = [[tokenizer.source.id_to_token(token) for token in row] for row in rows]
+        found = translator.translate_batch(
+            words, beam_size=beam_size, length_penalty=0.0, max_batch_size=len(rows), **limits)
+        return [[tokenizer.target.token_to_id(word) for word in each.hypotheses[0]] for each in found]
+
+    return run
+
+
+def engines(
+    model: Transformer, tokenizer: PairTokenizer, folder: Path, threads: int, forced: bool
+) -> dict[str, Engine]:
+    """Every engine over the same weights, by name."""
+    if not (folder / "marian").exists():
+        export_marian(model, tokenizer, folder / "marian")
+        export_ctranslate2(model, tokenizer, folder / "ct2")
+    return {
+        "Hugging Face": hugging_face(folder / "marian", forced),
+        "CTranslate2 float32": ctranslate(folder / "ct2", tokenizer, "float32", threads, forced),
+        "CTranslate2 int8": ctranslate(folder / "ct2", tokenizer, "int8", threads, forced),
+        "ours float32": ours(model, "float32", forced),
+        "ours bfloat16": ours(model, "bfloat16", forced),
+        "ours int8": ours(model, "int8", forced),
+    }
+
+
+def in_batches(engine: Engine, rows: Rows, batch: int, beam_size: int) -> tuple[Rows, float, float]:
+    """The outputs, the seconds by the clock, and the processor seconds."""
+    found, wall, processor = [], time.perf_counter(), time.process_time()
+    for start in range(0, len(rows), batch):
+        found += engine(rows[start : start + batch], beam_size)
+    return found, time.perf_counter() - wall, time.process_time() - processor
+
+
+def cell(runners: dict[str, Engine], rows: Rows, batch: int, beam_size: int, rounds: int, threads: int) -> dict:
+    """One cell of the table: each engine's median speed, and the share of outputs that equal ours in float32."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in runners}
+    outputs = {name: engine(rows[: min(batch, 4)], beam_size) for name, engine in runners.items()}
+    for _ in range(rounds):
+        for name, engine in runners.items():
+            outputs[name], *seconds = in_batches(engine, rows, batch, beam_size)
+            times[name].append(tuple(seconds))
+    found = {}
+    for name, measured in times.items():
+        wall, processor = (median(each) for each in zip(*measured, strict=True))
+        seconds, tokens = processor if threads == 1 else wall, sum(len(row) for row in outputs[name])
+        same = sum(a == b for a, b in zip(outputs[name], outputs["ours float32"], strict=True)) / len(rows)
+        found[name] = {
+            "sentences_per_second": round(len(rows) / seconds, 2), "tokens_per_second": round(tokens / seconds, 1),
+            "wall_seconds": round(wall, 4), "processor_seconds": round(processor, 4), "same": round(same, 4)}
+        print(f"  {name:20} {found[name]['tokens_per_second']:9,.0f} tokens/s, same {same:.1%}", flush=True)
+    return {"beam_size": beam_size, "batch": batch, "sentences": len(rows), "rounds": rounds, "engines": found}
+
+
+def measure(
+    model: Transformer, tokenizer: PairTokenizer, rows: Rows, threads: int, forced: bool, cells: list[str]
+) -> Iterator[tuple[str, dict]]:
+    """The named cells one after the other; for batches of 1 fewer sentences, of all lengths."""
+    few = rows[:: len(rows) // (4 if forced else 16)]
+    with tempfile.TemporaryDirectory() as folder:
+        runners = engines(model, tokenizer, Path(folder), threads, forced)
+        for name in cells:
+            beam_size, batch = CELLS[name]
+            sentences, rounds = (few, 5) if batch == 1 else (rows, 3)
+            print(f"{'base size' if forced else 'trained'}, {threads} threads: {name}", flush=True)
+            yield name, cell(runners, sentences, batch, beam_size, rounds, threads)
+
+
+def stay(going: torch.Tensor) -> torch.Tensor:
+    """No row leaves before the last one has ended; stands in for `search.survivors`."""
+    return torch.arange(len(going)) if going.any() else torch.arange(0)
+
+
+def bookkeeping(model: Transformer, rows: Rows, rounds: int = 3) -> dict:
+    """Processor seconds of greedy search in batches of 64: rows sorted or as they come, the finished leaving or not."""
+    engine = ours(model, "float32", forced=False)
+    orders = {"sorted": rows, "as they come": random.Random(0).sample(rows, len(rows))}
+    leaving = {"leaving": search.survivors, "staying": stay}
+    times: dict = {f"{order}, {way}": [] for order in orders for way in leaving}
+    for _ in range(rounds):
+        for order, each in orders.items():
+            for way, function in leaving.items():
+                with patch.object(search, "survivors", function):
+                    times[f"{order}, {way}"].append(in_batches(engine, each, 64, 1)[2])
+    lengths = [len(tokens) + 1 for tokens in in_batches(engine, rows, 64, 1)[0]]
+    return {"seconds": {name: round(median(each), 4) for name, each in times.items()}, "output_lengths": lengths}
+
+
+def bleu(folder: Path, pairs: list[tuple[str, str]]) -> dict:
+    """BLEU of each precision on the whole test set, beam 4 and α = 0.6, and the share of equal translations."""
+    found, first = {}, None
+    for precision in ("float32", "bfloat16", "int8"):
+        translator = Translator.from_pretrained(folder, precision=precision)
+        outputs = translator.translate([source for source, _ in pairs], unknown="keep")
+        references = [target for _, target in pairs]
+        results = {score.name: score.value for score in scores(outputs, references, translator.tokenizer.tgt_lang)}
+        first = first or outputs
+        same = sum(a == b for a, b in zip(outputs, first, strict=True)) / len(pairs)
+        found[precision] = {"same": same, "scores": results}
+        print(precision, found[precision]["scores"]["BLEU 13a"], f"{same:.1%} the same", flush=True)
+    return found
+
+
+def describe(config: TransformerConfig) -> dict:
+    """The head of the record."""
+    names = ("torch", "transformers", "ctranslate2")
+    return {
+        "command": "python benchmarks/translation.py --model runs/multi30k-en-de-tiny/model --threads 1 2",
+        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in names},
+        "vocabulary": config.tgt_vocab_size, "forced_tokens": FORCED,
+        "clock": "processor seconds with one thread, wall seconds with more"}
+
+
+def main() -> None:
+    """Measure what was asked for, and write the record after each part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, required=True, help="a trained folder, for Multi30k English-German")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="measure only these")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), help="measure only these")
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.manual_seed(0)
+    model, tokenizer = load_model(options.model)
+    config = model.config
+    pairs = list(load_corpus("multi30k", "test_2016_flickr", tokenizer.src_lang, tokenizer.tgt_lang))
+    rows = sorted(tokenizer.encode_source([source for source, _ in pairs[:192]]), key=len)
+    base = TransformerConfig(config.src_vocab_size, config.tgt_vocab_size, config.shared_vocab)
+    record = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    record |= describe(config)
+
+    def save() -> None:
+        write_whole(options.out, (json.dumps(record, indent=1) + "\n").encode())
+
+    for threads in options.threads:
+        torch.set_num_threads(threads)
+        found = record.setdefault("threads", {}).setdefault(str(threads), {})
+        for part, each, sentences in (("trained", model, rows), ("base", Transformer(base).eval(), rows[::3])):
+            if part in options.parts:
+                for name, result in measure(each, tokenizer, sentences, threads, part == "base", options.cells):
+                    found.setdefault(part, {})[name] = result
+                    save()
+    torch.set_num_threads(1)
+    if "bookkeeping" in options.parts:
+        record["bookkeeping"] = bookkeeping(model, rows)
+    if "bleu" in options.parts:
+        record["bleu"] = bleu(options.model, pairs)
+    save()
+
+
+if __name__ == "__main__":
+    main()

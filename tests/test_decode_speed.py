@@ -1,0 +1,159 @@
+"""The model made for speed against the one made for reading: same scores, same searches, and sentences on their own."""
+
+import pytest
+import torch
+
+from annotated_transformer.cli import SHIPPED
+from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation.search import beam, best, greedy, start_beams, survivors
+from annotated_transformer.translation.speed import FastTransformer, step_weights
+from annotated_transformer.translation.translator import Translator, search_batches
+
+VARIANTS = {
+    "plain": {},
+    "odd heads": dict(h=3, d_k=4, d_v=6),
+    "two vocabularies": dict(src_vocab_size=15, shared_vocab=False),
+    "learned positions": dict(positions="learned"),
+}
+
+
+def small_model(seed: int = 0, vocab: int = 12, **changes) -> Transformer:
+    """An untrained model whose distributions are far from uniform, so that searches have something to decide."""
+    torch.manual_seed(seed)
+    settings = dict(src_vocab_size=vocab, tgt_vocab_size=vocab, N=2, d_model=16, d_ff=32, h=2, d_k=8, d_v=8)
+    model = Transformer(TransformerConfig(**settings | dict(max_length=80) | changes)).eval()
+    with torch.no_grad():
+        model.tgt_embedding.weight *= 3.0
+        for name, parameter in model.named_parameters():
+            if "norm" in name or "bias" in name:
+                parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def sources(rows: int = 7, width: int = 9, vocab: int = 12, seed: int = 1) -> torch.Tensor:
+    """Random source rows of different lengths, each with its end token, padded on the right."""
+    torch.manual_seed(seed)
+    src = torch.zeros(rows, width, dtype=torch.long)
+    for row in range(rows):
+        n = 1 + row % (width - 1)
+        src[row, :n] = torch.randint(3, vocab, (n,))
+        src[row, n] = 2
+    return src
+
+
+def assert_same(found, expected):
+    """The same hypotheses, and log-probabilities that differ by rounding alone."""
+    assert [h.tokens for h in found] == [h.tokens for h in expected]
+    assert [h.finished for h in found] == [h.finished for h in expected]
+    assert [h.log_probability for h in found] == pytest.approx([h.log_probability for h in expected], abs=1e-4)
+    assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_every_step_gives_the_scores_of_the_whole_pass(changes):
+    """Past the first block of reserved places, too."""
+    model, src = small_model(**changes), sources()
+    tgt = torch.randint(3, 12, (len(src), 70))
+    with torch.inference_mode():
+        expected = model(src, tgt)
+        fast = FastTransformer(model)
+        cache = fast.start(src)
+        found = torch.stack([fast.step(tokens, cache) for tokens in tgt.T], dim=1)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_greedy_search_is_the_same(changes):
+    model, src = small_model(**changes), sources()
+    found, expected = greedy(FastTransformer(model), src), greedy(model, src)
+    assert len({len(h.tokens) for h in expected}) > 2  # sentences leave at different steps
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("beam_size, alpha", [(1, 0.6), (2, 0.0), (4, 0.6), (5, -0.5), (12, 1.0)])
+def test_beam_search_is_the_same(beam_size, alpha):
+    for seed in range(3):
+        model, src = small_model(seed), sources(seed=seed)
+        found = beam(FastTransformer(model), src, beam_size, alpha, n_best=beam_size)
+        for one, other in zip(found, beam(model, src, beam_size, alpha, n_best=beam_size), strict=True):
+            assert_same(one, other)
+
+
+def test_a_sentence_does_not_depend_on_its_neighbours():
+    fast, src = FastTransformer(small_model()), sources()
+    for row, together in zip(src, beam(fast, src, 4), strict=True):
+        assert_same(beam(fast, row[row != 0][None], 4)[0], together)
+
+
+def test_beams_that_change_places_keep_their_pasts():
+    """One model fed by hand: each beam's scores are those of its own tokens in a whole pass."""
+    model, src = small_model(), sources(2)
+    fast = FastTransformer(model)
+    cache = start_beams(fast, src, 3)
+    texts, generator = torch.full((2, 3, 1), 1), torch.Generator().manual_seed(0)
+    with torch.inference_mode():
+        for _ in range(8):
+            found = fast.step(texts[:, :, -1].flatten(), cache)
+            expected = model(src.repeat_interleave(3, 0), texts.flatten(0, 1))[:, -1]
+            torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+            parents = torch.randint(3, (2, 3), generator=generator)
+            cache.follow(parents)
+            new = torch.randint(3, 12, (2, 3, 1), generator=generator)
+            texts = torch.cat([texts.gather(1, parents[..., None].expand_as(texts)), new], dim=2)
+
+
+@pytest.mark.parametrize("precision, near", [("bfloat16", 0.05), ("int8", 0.1)])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_lower_precision_comes_near(precision, near, rows):
+    model, src = small_model(vocab=160, d_model=32, d_ff=64), sources(rows, vocab=160)
+    tgt = torch.randint(3, 160, (rows, 6))
+    with torch.inference_mode():
+        expected = model(src, tgt)
+        fast = FastTransformer(model, precision)
+        cache = fast.start(src)
+        found = torch.stack([fast.step(tokens, cache) for tokens in tgt.T], dim=1)
+    error = (found - expected).std() / expected.std()
+    assert 1e-4 < error < near
+
+
+def test_an_unknown_precision_is_refused_with_the_nearest_one():
+    with pytest.raises(ValueError, match="unknown precision 'int4'.*int8"):
+        FastTransformer(small_model(), "int4")
+
+
+@pytest.mark.parametrize("n, count, size", [(1000, 8, 10), (1003, 8, 10), (50, 8, 100), (5, 8, 100), (99, 1, 10)])
+def test_the_best_by_blocks_are_the_best(n, count, size):
+    values = torch.randn(4, 3, n, generator=torch.Generator().manual_seed(n))
+    found, expected = best(values, count, size), values.topk(min(count, n))
+    assert torch.equal(found[0], expected.values) and torch.equal(found[1], expected.indices)
+
+
+def test_survivors_are_those_that_go_on_and_most_stay():
+    generator = torch.Generator().manual_seed(0)
+    for n in range(1, 20):
+        going = torch.rand(n, generator=generator) < 0.6
+        kept = survivors(going)
+        assert sorted(kept.tolist()) == going.nonzero().squeeze(1).tolist()
+        assert all(kept[place] == place for place in range(len(kept)) if going[place])
+
+
+def test_a_step_reads_every_decoder_matrix_but_the_source_keys_and_values():
+    model = small_model(shared_vocab=True)
+    decoder = sum(p.numel() for name, p in model.decoder.named_parameters() if "W_" in name and "bias" not in name)
+    unread = sum(
+        p.numel() for name, p in model.decoder.named_parameters()
+        if name.endswith(("source_attention.W_K.weight", "source_attention.W_V.weight")))
+    assert step_weights(model) == decoder - unread + model.tgt_embedding.weight.numel()
+
+
+@pytest.mark.parametrize("precision, at_least", [("float32", 1.0), ("bfloat16", 0.95), ("int8", 0.95)])
+def test_the_shipped_model_translates_the_same_in_every_precision(precision, at_least):
+    translator = Translator.from_pretrained(SHIPPED, precision=precision)
+    lines = [source for source, _ in phrasebook("en", "de", "test", 60)]
+    rows = translator.tokenizer.encode_source(lines)
+    expected = search_batches(translator.model, rows, 4, 0.6, 1, 4096)
+    texts = translator.tokenizer.decode([best.tokens for best, in expected])
+    same = sum(a == b for a, b in zip(translator.translate(lines), texts, strict=True))
+    assert same >= at_least * len(lines)
