@@ -49,11 +49,30 @@ def memory(record: dict) -> Iterator[list[str]]:
     yield [f"{record['pairs']:,} pairs tokenised, batched and read once", text, "4 GiB allowed"]
 
 
+def training_step(record: dict) -> Iterator[list[str]]:
+    """How many times the speed of the fastest of three libraries, by size."""
+    for precision, name in (("fp32", "float32"), ("bf16", "bfloat16")):
+        ratios = [f"{size} {row['against_best_peer'][precision]:.2f} ×" for size, row in record["sizes"].items()]
+        yield [f"training step in {name} on one core", ", ".join(ratios),
+               "fastest of nn.Transformer, MarianMTModel and x-transformers"]
+
+
+def translation_speed(record: dict) -> Iterator[list[str]]:
+    """Tokens a second at base size on one thread, our fastest precision beside the two engines."""
+    for search, cell in record["threads"]["1"]["base"].items():
+        speed = {name: engine["tokens_per_second"] for name, engine in cell["engines"].items()}
+        best = max((name for name in speed if name.startswith("ours")), key=lambda name: speed[name])
+        yield [f"translation, base size, {search}, one thread", f"{speed[best]:,.0f} tokens/s ({best[5:]})",
+               f"Hugging Face {speed['Hugging Face']:,.0f}, CTranslate2 float32 {speed['CTranslate2 float32']:,.0f}"]
+
+
 ROWS = {
     "phrasebook-en-de/record.json": phrasebook,
     "multi30k-en-de-tiny/record.json": multi30k,
     "newstest2017-systems.json": newstest,
     "memory-5m-pairs.json": memory,
+    "training-step.json": training_step,
+    "translation-speed.json": translation_speed,
 }
 
 

@@ -158,7 +158,8 @@ class FastEncoderLayer:
         own = layer.self_attention
         self.inward, self.outward = Projections(linear, own.h, own.W_Q, own.W_K, own.W_V), linear(own.W_O.weight)
         self.feed_forward = FastFeedForward(layer.feed_forward, linear)
-        self.after_attention, self.after_feed_forward = map(FastAddNorm, (layer.after_attention, layer.after_feed_forward))
+        self.after_attention = FastAddNorm(layer.after_attention)
+        self.after_feed_forward = FastAddNorm(layer.after_feed_forward)
 
     def __call__(
         self, x: Float[Tensor, "rows d_model"], src_mask: Float[Tensor, "sentence 1 1 src"]
