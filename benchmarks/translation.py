@@ -13,6 +13,7 @@ Writes results/translation-speed.json; nbs/translation/speed.ipynb shows it.
 
 import argparse
 import json
+import os
 import platform
 import random
 import tempfile
@@ -22,6 +23,9 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
+
+# PyTorch and CTranslate2 each bring threads of their own; while one works, those of the other must not spin.
+os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 
 import ctranslate2
 import torch
