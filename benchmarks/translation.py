@@ -8,12 +8,13 @@ the trained one on sentences of Multi30k's test set, and one of the paper's base
 weights and outputs forced to 24 tokens. Engines take turns, medians of the rounds count. One thread is timed in
 processor seconds, which other jobs on the machine change least; several threads by the clock, on an idle machine.
 Every search has α = 0 and at most 100 tokens. Numbers of threads that are not measured now stay in the record.
+With several threads the engines disturb one another, since PyTorch's threads and CTranslate2's spin or sleep against
+each other in one process: such numbers are for a look, and not for the record.
 Writes results/translation-speed.json; nbs/translation/speed.ipynb shows it.
 """
 
 import argparse
 import json
-import os
 import platform
 import random
 import tempfile
@@ -23,9 +24,6 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
-
-# PyTorch and CTranslate2 each bring threads of their own; while one works, those of the other must not spin.
-os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 
 import ctranslate2
 import torch
