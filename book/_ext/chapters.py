@@ -70,13 +70,19 @@ altair.renderers.enable("book")
 # -- directives ------------------------------------------------------------------------------------------------------
 
 
+def unquoted(value: str) -> str:
+    """A directive's value without the quotation marks that YAML allows around it."""
+    quoted = len(value) > 1 and value[0] == value[-1] == '"'
+    return value[1:-1].replace('\\"', '"') if quoted else value
+
+
 def split_directives(source: str) -> tuple[dict[str, str], str]:
     """The nbdev directives of a cell by name, and the cell without them."""
     directives, lines = {}, []
     for line in source.splitlines():
         match = DIRECTIVE.match(line)
         if match:
-            directives[match[1]] = match[2]
+            directives[match[1]] = unquoted(match[2])
         else:
             lines.append(line)
     return directives, "\n".join(lines).strip("\n")
