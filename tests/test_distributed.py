@@ -125,6 +125,15 @@ def test_accelerate_launches_the_same_command(train_command):
     assert "outcome: finished" in done.stdout and "device: 2 × cpu" in done.stdout
 
 
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="processes would share an accelerator")
+def test_processes_find_each_other_without_being_told_of_the_cpu(train_command):
+    """Or each would train alone, and all would write the same files."""
+    command = [word for word in train_command if word != "--cpu"]
+    done = torchrun(2, "-m", "annotated_transformer.cli", *command, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("device: 2 × cpu") == 1, done.stdout
+
+
 # What fails
 
 

@@ -16,6 +16,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
+import torch
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs
 from torch.distributed.distributed_c10d import _get_default_store
@@ -167,6 +168,7 @@ def this_place(plan: Recipe, cpu: bool) -> Accelerator:
     """The device, and the other processes if there are any. Raises: ValueError for a launcher that would not work."""
     check_launcher()
     waiting = InitProcessGroupKwargs(timeout=timedelta(seconds=plan.training.timeout))
+    cpu = cpu or not torch.accelerator.is_available()
     return Accelerator(cpu=cpu, mixed_precision="no", kwargs_handlers=[waiting])
 
 # %% ../../nbs/training/recipes.ipynb #cell32
