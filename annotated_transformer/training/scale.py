@@ -32,7 +32,7 @@ def cause(error: Exception) -> str:
     if lost(error) and "timed out" in str(error).lower():
         return f"{who}: waited in vain for the others ({first}); see why they hang, or set a longer timeout"
     if lost(error):
-        return f"{who}: another process is gone; its own message, or its launcher's, says why"
+        return f"{who}: another process is gone ({first}); its own message, or its launcher's, says why"
     return f"{who}: {first}" if isinstance(error, ValueError | OSError) else f"{who}: {type(error).__name__}: {first}"
 
 # %% ../../nbs/training/scale.ipynb #cell19

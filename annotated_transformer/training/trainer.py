@@ -127,6 +127,8 @@ class Meter:
 
     def tick(self, updates: bool) -> None:
         """Add the time since the last tick to the run's age and, if it went into updates, to theirs."""
+        if updates:
+            self.loss.item()  # waits until the device has done what it was told
         now = time.perf_counter()
         self.run.progress.seconds += now - self.clock
         self.fresh_seconds += (now - self.clock) * updates
