@@ -197,12 +197,15 @@ def test_a_place_that_cannot_be_written(tmp_path):
         save_model("/proc/model", new_model(), data()[0])
 
 
-def test_a_folder_of_something_else_is_never_replaced(tmp_path):
+@pytest.mark.parametrize(("name", "text"), [
+    ("novel.txt", "chapter one"), ("config.json", '{"model_type": "marian"}'), ("config.json", "[1, 2]"),
+    ("config.json", "no JSON")])
+def test_a_folder_of_something_else_is_never_replaced(tmp_path, name, text):
     (tmp_path / "documents").mkdir()
-    (tmp_path / "documents" / "novel.txt").write_text("chapter one")
+    (tmp_path / "documents" / name).write_text(text)
     with pytest.raises(ValueError, match="holds no model"):
         save_model(tmp_path / "documents", new_model(), data()[0])
-    assert (tmp_path / "documents" / "novel.txt").read_text() == "chapter one"
+    assert (tmp_path / "documents" / name).read_text() == text
 
 
 def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
