@@ -44,7 +44,6 @@ from annotated_transformer.training.schedule import adam
 OUT = Path(__file__).resolve().parent.parent / "results" / "growth.json"
 SMALL = TransformerConfig(1_000, 1_000, N=1, d_model=128, d_ff=512, h=2, d_k=64, d_v=64, max_length=8_192)
 LENGTHS = [2**k for k in range(6, 14)]
-UPDATE_LENGTHS = LENGTHS[:-1]  # three forms of a whole update at 8,192 take longer than all the rest
 VOCABULARIES = [2**k for k in range(10, 17)]
 DEPTHS = [1, 2, 4, 8, 16]
 PREFIXES = [2**k for k in range(4, 11)]
@@ -165,7 +164,7 @@ def over_layer() -> dict:
 def over_length() -> dict:
     """An update of the small model on one pair of growing length."""
     found: list[dict] = []
-    for n in UPDATE_LENGTHS:
+    for n in LENGTHS:
         step = training_step(SMALL, 1, n)
         found += points("n", n, {form: with_attention(form, step) for form in FORMS})
     return {"batch": 1, "update": found}

@@ -17,7 +17,7 @@ import growth  # noqa: E402
 
 RECORD = json.loads((ROOT / "results" / "growth.json").read_text(encoding="utf-8"))
 AXES = {
-    ("layer", "layer"): ("n", growth.LENGTHS, 2), ("length", "update"): ("n", growth.UPDATE_LENGTHS, 3),
+    ("layer", "layer"): ("n", growth.LENGTHS, 2), ("length", "update"): ("n", growth.LENGTHS, 3),
     ("vocabulary", "update"): ("vocabulary", growth.VOCABULARIES, 2), ("depth", "update"): ("N", growth.DEPTHS, 1),
     ("decoding", "token"): ("prefix", growth.PREFIXES, 2),
 }
