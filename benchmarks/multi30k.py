@@ -1,16 +1,19 @@
 """Score a Multi30k run on its three test sets by every convention and record it beside its training log.
 
-    annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny
+    torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny \
+        --out runs/multi30k-en-de-tiny
     python benchmarks/multi30k.py runs/multi30k-en-de-tiny ["a note on the run for the record"]
 
-Needs ANNOTATED_TRANSFORMER_DATA. Beam width and length penalty are chosen on the validation split alone. Writes
-results/multi30k-en-de-tiny/record.json and log.jsonl, which the chapter nbs/translation/multi30k.ipynb plots.
+Needs ANNOTATED_TRANSFORMER_DATA. The last ten checkpoints are averaged; beam width and length penalty are chosen on the
+validation split alone. Writes record.json and log.jsonl into the folder of results/ that has the run's name, where the
+chapter nbs/translation/multi30k.ipynb finds them.
 """
 
 import json
 import platform
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import asdict
 from importlib.metadata import version
@@ -23,7 +26,7 @@ from annotated_transformer.training.checkpoint import average_checkpoints, check
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
 
-OUT = Path(__file__).resolve().parent.parent / "results" / "multi30k-en-de-tiny"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
 TESTS = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
 CONVENTION = "BLEU Moses, lower-cased"
 
@@ -45,22 +48,25 @@ def averaging(run: Path, search: tuple[int, float], average: float) -> dict[str,
     return {"last checkpoint": alone, "average": average}
 
 
-def main(run: Path, note: str) -> None:
-    """Choose the search on the validation split, score the tests, write the record.
+def averaged(run: Path) -> Translator:
+    """The mean of the last ten checkpoints, however many the run has kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        average_checkpoints(checkpoints(run)[-10:], Path(folder) / "model")
+        return Translator.from_pretrained(Path(folder) / "model")
 
-    A run that was stopped has no averaged model yet: its last ten checkpoints are averaged first.
-    """
-    if not (run / "model").exists():
-        average_checkpoints(checkpoints(run)[-10:], run / "model")
-    translator = Translator.from_pretrained(run / "model")
-    choices = [(5, alpha) for alpha in (0.6, 1.0, 1.4, 1.8)]
+
+def main(run: Path, note: str) -> None:
+    """Choose the search on the validation split, score the tests, write the record."""
+    translator = averaged(run)
+    choices = [(5, alpha) for alpha in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6)]
     grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
     best = max(grid, key=lambda choice: grid[choice])
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     record = {
         "commands": [
-            "annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny",
-            "python benchmarks/multi30k.py runs/multi30k-en-de-tiny",
+            "torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny "
+            f"--out {run}",
+            f"python benchmarks/multi30k.py {run}",
         ],
         "run": json.loads((run / "run.json").read_text(encoding="utf-8")),
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
@@ -73,9 +79,10 @@ def main(run: Path, note: str) -> None:
         "averaging": averaging(run, best, grid[best]),
         "tests": {split: evaluate(translator, split, *best) for split in TESTS},
     }
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    shutil.copy(run / "log.jsonl", OUT / "log.jsonl")
+    out = RESULTS / run.name
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    shutil.copy(run / "log.jsonl", out / "log.jsonl")
     for split, result in record["tests"].items():
         print(split, {name: round(score["value"], 2) for name, score in result["scores"].items()})
 

@@ -31,8 +31,9 @@ def multi30k(record: dict) -> Iterator[list[str]]:
     for split, published in PUBLISHED.items():
         scores = record["tests"][split]["scores"]
         like, default = scores["BLEU Moses, lower-cased"]["value"], scores["BLEU 13a, lower-cased"]["value"]
-        result = f"{like:.2f} BLEU after {record['updates']:,} updates (sacreBLEU 13a, lower-cased: {default:.2f})"
-        yield [f"Multi30k en→de, {split}, lower-cased", result, f"{published:.2f} published, 8,000 updates"]
+        updates = f"{record['updates']:,} updates of {record['run']['training']['batch_tokens']:,} tokens"
+        result = f"{like:.2f} BLEU after {updates} (sacreBLEU 13a, lower-cased: {default:.2f})"
+        yield [f"Multi30k en→de, {split}, lower-cased", result, f"{published:.2f} published, 8,000 updates of 8,192"]
 
 
 def newstest(record: dict) -> Iterator[list[str]]:

@@ -79,8 +79,8 @@ def multi30k_tiny() -> Recipe:
     """Multi30k en→de with the small model of Wu et al. (2021): 4 + 4 layers, d_model 128, peak rate 0.005."""
     architecture = TransformerConfig(N=4, d_model=128, d_ff=256, h=4, d_k=32, d_v=32, dropout=0.3)
     training = TrainingConfig(
-        steps=8_000, batch_tokens=4_096, warmup=2_000, lr_factor=peak_factor(0.005, 128, 2_000), precision="bf16",
-        save_every=100, keep=10)
+        steps=8_000, batch_tokens=8_192, warmup=2_000, lr_factor=peak_factor(0.005, 128, 2_000), precision="bf16",
+        log_every=57, save_every=57, keep=10, patience=10)
     return Recipe("multi30k", "en", "de", architecture, training, vocab_size=10_000, moses=True, lowercase=True)
 
 # %% ../../nbs/training/recipes.ipynb #cell14
