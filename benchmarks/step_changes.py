@@ -1,6 +1,7 @@
 """What each change to the training step is worth: ours as it is, and with one change taken back or one more tried.
 
-    python benchmarks/step_changes.py [--repeats 7]
+    python benchmarks/step_changes.py [--repeats 7] [--cases "tiny bf16" …]
+    python benchmarks/step_changes.py --compiled         # torch.compile alone, which needs a C++ compiler
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants take turns on the same batches.
 Writes results/step-changes.json, which the chapter nbs/training/speed.ipynb shows.
@@ -28,7 +29,8 @@ from annotated_transformer.training.loss import Objective, smoothed_cross_entrop
 from annotated_transformer.training.schedule import adam
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "step-changes.json"
-PLAN = [("tiny", "fp32"), ("tiny", "bf16"), ("small", "bf16"), ("base-8k", "bf16")]
+Variant = tuple[type[Objective], Callable[[Objective], None], list]
+CASES = ["tiny fp32", "tiny bf16", "small bf16", "base-8k bf16"]
 
 
 class AllLogits(Objective):
@@ -46,6 +48,13 @@ def torchs_dropout(objective: Objective) -> None:
         for name, child in module.named_children():
             if isinstance(child, Dropout):
                 setattr(module, name, nn.Dropout(child.p))
+
+
+def compiled(objective: Objective) -> None:
+    """Encoder and decoder by `torch.compile`, for every length at once; it can't trace how our dropout draws."""
+    torchs_dropout(objective)
+    objective.model.encode = torch.compile(objective.model.encode, dynamic=True)
+    objective.model.decode = torch.compile(objective.model.decode, dynamic=True)
 
 
 def few_rows(objective: Objective) -> None:
@@ -74,11 +83,12 @@ def kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
 
-def variants() -> dict[str, tuple[type[Objective], Callable[[Objective], None], list]]:
-    """For each variant the objective, what is done to it, and what is replaced while it runs."""
-    def same(objective: Objective) -> None:
-        """As it is."""
+def same(objective: Objective) -> None:
+    """As it is."""
 
+
+def variants() -> dict[str, Variant]:
+    """For each variant the objective, what is done to it, and what is replaced while it runs."""
     return {
         "as it is": (Objective, same, []),
         "PyTorch's dropout": (Objective, torchs_dropout, []),
@@ -93,12 +103,13 @@ def variants() -> dict[str, tuple[type[Objective], Callable[[Objective], None], 
     }
 
 
-def measure(size: str, precision: str, repeats: int) -> dict[str, float]:
-    """Median processor seconds of a step of each variant."""
+def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant]) -> dict[str, list[float]]:
+    """Processor seconds of a step of each chosen variant, batch by batch; before the first, kernels are made."""
     tokens = SIZES[size][-1]
     plan = [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][: repeats + 1]
+    torch.compiler.reset()
     models = {}
-    for name, (kind, prepare, _) in variants().items():
+    for name, (kind, prepare, _) in chosen.items():
         torch.manual_seed(1)
         models[name] = kind(Transformer(architecture(size)), 0.1).train()
         prepare(models[name])
@@ -107,23 +118,32 @@ def measure(size: str, precision: str, repeats: int) -> dict[str, float]:
     for turn, batch in enumerate(plan):
         names = list(models)
         for name in names[turn:] + names[:turn]:  # the first to meet a new shape has kernels prepared for all
-            patches = variants()[name][2]
+            patches = chosen[name][2]
             for each in patches:
                 each.start()
             start = process_time()
             step(models[name], optimizers[name], batch, precision)
             times[name].append(process_time() - start)
             patch.stopall()
-    return {name: median(values[1:]) for name, values in times.items()}
+    return times
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="measure these, leave the others")
+    parser.add_argument("--compiled", action="store_true", help="measure torch.compile, and nothing else")
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    record = {
+    record = json.loads(OUT.read_text()) if OUT.exists() else {}
+    record |= {
         "command": "python benchmarks/step_changes.py", "machine": f"CPU, {platform.machine()}", "threads": 1,
-        "capability": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "repeats": repeats,
-        "seconds": {f"{size} {precision}": measure(size, precision, repeats) for size, precision in PLAN}}
-    OUT.write_text(json.dumps(record, indent=1) + "\n")
+        "capability": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "repeats": options.repeats}
+    both: dict[str, Variant] = {"as it is": (Objective, same, []), "torch.compile": (Objective, compiled, [])}
+    for case in options.cases:
+        times = measure(*case.split(), options.repeats, both if options.compiled else variants())
+        part = record.setdefault("compiled" if options.compiled else "seconds", {})
+        part[case] = {name: median(values[1:]) for name, values in times.items()}
+        if options.compiled:
+            part[case]["first update"] = times["torch.compile"][0]
+        OUT.write_text(json.dumps(record, indent=1) + "\n")

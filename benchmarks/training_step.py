@@ -139,23 +139,24 @@ def losses_after(updates: int) -> dict:
     return {"updates": updates, "last_100": {" ".join(run): sum(v[-100:]) / 100 for run, v in losses.items()}}
 
 
-def peak_memory(size: str, name: str, tokens: int) -> int:
-    """Bytes that building the model and one step of float32 add to this process's peak."""
+def peak_memory(size: str, name: str, precision: str, tokens: int) -> int:
+    """Bytes that building the model and one step add to this process's peak."""
     plan = real_batches(tokens, 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = peers.build(name, architecture(size)).train()
-    step(model, adam(model), plan[0], "fp32")
+    step(model, adam(model), plan[0], precision)
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 
 
 def memory(size: str, tokens: int) -> dict:
-    """Peak bytes of each model, each in a process of its own."""
-    found = {}
-    for name in peers.NAMES:
-        call = f"import training_step as t; print(t.peak_memory({size!r}, {name!r}, {tokens}))"
-        done = subprocess.run(
-            [sys.executable, "-c", call], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-        found[name] = int(done.stdout.split()[-1])
+    """Peak bytes of each model in each precision, each in a process of its own."""
+    found: dict[str, dict[str, int]] = {}
+    for precision in PRECISIONS:
+        for name in peers.NAMES:
+            call = f"import training_step as t; print(t.peak_memory({size!r}, {name!r}, {precision!r}, {tokens}))"
+            done = subprocess.run(
+                [sys.executable, "-c", call], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+            found.setdefault(precision, {})[name] = int(done.stdout.split()[-1])
     return {"tokens": tokens, "peak_bytes": found}
 
 
