@@ -5,11 +5,10 @@
 
 Needs ANNOTATED_TRANSFORMER_DATA and the extra `bench`; takes some minutes for each number of threads. Two models:
 the trained one on sentences of Multi30k's test set, and one of the paper's base size with the same vocabulary, random
-weights and outputs forced to 24 tokens. Engines take turns, medians of the rounds count. One thread is timed in
-processor seconds, which other jobs on the machine change least; several threads by the clock, on an idle machine.
-Every search has α = 0 and at most 100 tokens. Numbers of threads that are not measured now stay in the record.
-With several threads the engines disturb one another, since PyTorch's threads and CTranslate2's spin or sleep against
-each other in one process: such numbers are for a look, and not for the record.
+weights and outputs forced to 24 tokens. Each engine has a process of its own, since threads of several in one process
+disturb each other. They take turns, and medians of the rounds count. One thread is timed in processor seconds, which
+other jobs on the machine change least; several threads by the clock, on an idle machine. Every search has α = 0 and at
+most 100 tokens. Numbers of threads that are not measured now stay in the record.
 Writes results/translation-speed.json; nbs/translation/speed.ipynb shows it.
 """
 
@@ -20,13 +19,16 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
 import ctranslate2
 import torch
+from torch.multiprocessing import get_context
 from transformers import MarianMTModel
 from transformers.utils import logging
 
@@ -113,21 +115,51 @@ def ctranslate(folder: Path, tokenizer: PairTokenizer, compute: str, threads: in
     return run
 
 
+def serve(requests: Connection, build: Callable[[], Engine], threads: int) -> None:
+    """The life of an engine's process: it answers each request by what `in_batches` returns, until there is none."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    torch.set_num_threads(threads)
+    engine = build()
+    while request := requests.recv():
+        requests.send(in_batches(engine, *request))
+
+
+class Remote:
+    """An engine in a process of its own."""
+
+    def __init__(self, build: Callable[[], Engine], threads: int):
+        context = get_context("spawn")
+        self.requests, there = context.Pipe()
+        self.process = context.Process(target=serve, args=(there, build, threads), daemon=True)
+        self.process.start()
+        there.close()  # so that the death of the process is an end of the file here, and not a wait
+
+    def in_batches(self, rows: Rows, batch: int, beam_size: int) -> tuple[Rows, float, float]:
+        """What `in_batches` returns there."""
+        self.requests.send((rows, batch, beam_size))
+        return self.requests.recv()
+
+    def close(self) -> None:
+        """End the process."""
+        self.requests.send(None)
+        self.process.join()
+
+
 def engines(
     model: Transformer, tokenizer: PairTokenizer, folder: Path, threads: int, forced: bool
-) -> dict[str, Engine]:
+) -> dict[str, Remote]:
     """Every engine over the same weights, by name."""
     if not (folder / "marian").exists():
         export_marian(model, tokenizer, folder / "marian")
         export_ctranslate2(model, tokenizer, folder / "ct2")
-    return {
-        "Hugging Face": hugging_face(folder / "marian", forced),
-        "CTranslate2 float32": ctranslate(folder / "ct2", tokenizer, "float32", threads, forced),
-        "CTranslate2 int8": ctranslate(folder / "ct2", tokenizer, "int8", threads, forced),
-        "ours float32": ours(model, "float32", forced),
-        "ours bfloat16": ours(model, "bfloat16", forced),
-        "ours int8": ours(model, "int8", forced),
-    }
+    builders: dict[str, Callable[[], Engine]] = {
+        "Hugging Face": partial(hugging_face, folder / "marian", forced),
+        "CTranslate2 float32": partial(ctranslate, folder / "ct2", tokenizer, "float32", threads, forced),
+        "CTranslate2 int8": partial(ctranslate, folder / "ct2", tokenizer, "int8", threads, forced)}
+    for precision in ("float32", "bfloat16", "int8"):
+        builders[f"ours {precision}"] = partial(ours, model, precision, forced)
+    return {name: Remote(build, threads) for name, build in builders.items()}
 
 
 def in_batches(engine: Engine, rows: Rows, batch: int, beam_size: int) -> tuple[Rows, float, float]:
@@ -138,13 +170,13 @@ def in_batches(engine: Engine, rows: Rows, batch: int, beam_size: int) -> tuple[
     return found, time.perf_counter() - wall, time.process_time() - processor
 
 
-def cell(runners: dict[str, Engine], rows: Rows, batch: int, beam_size: int, rounds: int, threads: int) -> dict:
+def cell(runners: dict[str, Remote], rows: Rows, batch: int, beam_size: int, rounds: int, threads: int) -> dict:
     """One cell of the table: each engine's median speed, and the share of outputs that equal ours in float32."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in runners}
-    outputs = {name: engine(rows[: min(batch, 4)], beam_size) for name, engine in runners.items()}
+    outputs = {name: engine.in_batches(rows[: min(batch, 4)], batch, beam_size)[0] for name, engine in runners.items()}
     for _ in range(rounds):
         for name, engine in runners.items():
-            outputs[name], *seconds = in_batches(engine, rows, batch, beam_size)
+            outputs[name], *seconds = engine.in_batches(rows, batch, beam_size)
             times[name].append(tuple(seconds))
     found = {}
     for name, measured in times.items():
@@ -170,6 +202,8 @@ def measure(
             sentences, rounds = (few, 5) if batch == 1 else (rows, 3)
             print(f"{'base size' if forced else 'trained'}, {threads} threads: {name}", flush=True)
             yield name, cell(runners, sentences, batch, beam_size, rounds, threads)
+        for engine in runners.values():
+            engine.close()
 
 
 def stay(going: torch.Tensor) -> torch.Tensor:
