@@ -27,15 +27,23 @@ def full_loss(logits: Tensor, target: Tensor, pad_id: int, smoothing: float) -> 
         label_smoothing=smoothing * vocab / (vocab - 1))
 
 
-class TorchPeer(nn.Module):
-    """`torch.nn.Transformer` without its extra final norms, and without dropout on weights and inside the network."""
+class Peer(nn.Module):
+    """What two of the peers lack: embeddings and positions, which are ours, and the dropout on their sum."""
 
     def __init__(self, ours: Transformer, smoothing: float):
         super().__init__()
-        c = self.config = ours.config
+        self.config = ours.config
         self.smoothing = smoothing
         self.src_embedding, self.tgt_embedding, self.positions = ours.src_embedding, ours.tgt_embedding, ours.positions
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = nn.Dropout(ours.config.dropout)
+
+
+class TorchPeer(Peer):
+    """`torch.nn.Transformer` without its extra final norms, and without dropout on weights and inside the network."""
+
+    def __init__(self, ours: Transformer, smoothing: float):
+        super().__init__(ours, smoothing)
+        c = self.config
         sizes = {"d_model": c.d_model, "nhead": c.h, "dim_feedforward": c.d_ff, "dropout": c.dropout}
         encoder = nn.TransformerEncoderLayer(**sizes, batch_first=True)
         decoder = nn.TransformerDecoderLayer(**sizes, batch_first=True)
@@ -100,15 +108,12 @@ class MarianPeer(nn.Module):
         return full_loss(logits, tgt_out, self.pad_id, self.smoothing)
 
 
-class XTransformersPeer(nn.Module):
+class XTransformersPeer(Peer):
     """The stacks of `x-transformers`, post-norm, ReLU, its flash attention; its norms have no bias."""
 
     def __init__(self, ours: Transformer, smoothing: float):
-        super().__init__()
-        c = self.config = ours.config
-        self.smoothing = smoothing
-        self.src_embedding, self.tgt_embedding, self.positions = ours.src_embedding, ours.tgt_embedding, ours.positions
-        self.dropout = nn.Dropout(c.dropout)
+        super().__init__(ours, smoothing)
+        c = self.config
         common = {
             "dim": c.d_model, "depth": c.N, "heads": c.h, "pre_norm": False, "attn_dim_head": c.d_k,
             "attn_flash": True, "attn_sublayer_dropout": c.dropout, "ff_mult": c.d_ff / c.d_model,

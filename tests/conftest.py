@@ -1,6 +1,7 @@
 """What every test shares: shapes are checked at run time, and real corpora are used where they are."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,18 @@ def data_root() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f"ANNOTATED_TRANSFORMER_DATA is {folder!r}, which is not a folder")
     return Path(folder)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command line in this process: (status, standard output, standard error)."""
+    from annotated_transformer import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["annotated-transformer", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call

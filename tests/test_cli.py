@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 
-from annotated_transformer import cli
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
@@ -17,20 +16,6 @@ from annotated_transformer.training.checkpoint import save_model
 
 # A model with random weights seldom ends a sentence, which the command line says in a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command line in this process: (status, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["annotated-transformer", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -385,20 +385,6 @@ def test_noting_attention_changes_nothing_afterwards(translator):
 # --- the command, and what the folders say about themselves
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command line in this process: (status, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["annotated-transformer", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
-
-
 def test_the_command_writes_a_folder(run, tmp_path):
     status, out, _ = run("export", "marian", tmp_path / "marian")
     assert status == 0 and "README.md" in out

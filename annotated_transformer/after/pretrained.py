@@ -391,8 +391,6 @@ def import_marian(
     Raises: ValueError naming what is missing, damaged, foreign or not supported.
     """
     folder, out = Path(folder), Path(out)
-    if (out / "config.json").exists() and "format" not in read_json(out / "config.json"):
-        raise ValueError(f"{out} holds another program's model: choose another folder")
     config, tokenizer = read_marian_config(folder), read_marian_tokenizer(folder, src_lang, tgt_lang)
     check_vocabulary(config, tokenizer, folder)
     weights = convert_weights(read_marian_tensors(folder), config, folder)

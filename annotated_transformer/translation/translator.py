@@ -333,9 +333,7 @@ class Translator(TextModel):
         self.fast = prepared(self.model, precision)
 
     @classmethod
-    def from_pretrained(
-        cls, directory: str | Path, device: str = "cpu", precision: str = "float32"
-    ) -> "Translator":
+    def from_pretrained(cls, directory: str | Path, device: str = "cpu", precision: str = "float32") -> "Translator":
         """The translator of a model directory; `precision` is that of the search: float32, bfloat16 or int8.
 
         Raises: ValueError if the directory is damaged, the device is not there or the precision is unknown.
