@@ -2,7 +2,7 @@
 
     python benchmarks/training_step.py [--sizes tiny small base-8k base-37k] [--repeats 5]
     python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16
-    python benchmarks/training_step.py --only memory     # peak memory of a step, each in a process of its own
+    python benchmarks/training_step.py --only memory     # peak memory of two updates, each in a process of its own
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread; times are processor seconds, so that other work on the machine
 does not count. Writes its part of results/training-step.json, which the chapter nbs/training/speed.ipynb plots.
@@ -11,9 +11,9 @@ does not count. Writes its part of results/training-step.json, which the chapter
 import argparse
 import json
 import platform
-import resource
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.metadata import version
 from itertools import islice
@@ -22,6 +22,7 @@ from statistics import median
 
 import peers
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from annotated_transformer.data.batching import Batch, TokenizedPairs, batches
@@ -34,7 +35,11 @@ from annotated_transformer.training.schedule import adam, noam, peak_factor
 OUT = Path(__file__).resolve().parent.parent / "results" / "training-step.json"
 SIZES = {  # d_model, N, h, d_ff, vocabulary, tokens in a batch
     "tiny": (128, 4, 4, 256, 10_000, 4_096), "small": (256, 3, 4, 1_024, 10_000, 2_048),
-    "base-8k": (512, 6, 8, 2_048, 8_000, 1_024), "base-37k": (512, 6, 8, 2_048, 37_000, 1_024)}
+    "base-8k": (512, 6, 8, 2_048, 8_000, 4_096), "base-37k": (512, 6, 8, 2_048, 37_000, 4_096),
+    "base-8k, small batches": (512, 6, 8, 2_048, 8_000, 1_024),
+    "base-37k, small batches": (512, 6, 8, 2_048, 37_000, 1_024)}
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::_scaled_dot_product_flash_attention_for_cpu",
+            "aten::_scaled_dot_product_flash_attention_for_cpu_backward", "aten::mkldnn_linear")
 PRECISIONS = ["fp32", "bf16"]
 
 
@@ -93,14 +98,35 @@ def step_seconds(size: str, plan: list[Batch], repeats: int) -> dict[str, dict[s
 
 
 def product_rate(dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a matrix product of 2,048 rows, columns and sums: the bound of a step."""
+    """Floating-point operations a second of a matrix product of 2,048 rows, columns and sums, at its best of ten."""
     a, b = torch.randn(2_048, 2_048, dtype=dtype), torch.randn(2_048, 2_048, dtype=dtype)
     times = []
-    for _ in range(6):
+    for _ in range(10):
         start = time.process_time()
         a @ b
         times.append(time.process_time() - start)
-    return 2 * 2_048**3 / median(times[1:])
+    return 2 * 2_048**3 / min(times)
+
+
+def product_rates() -> dict[str, float]:
+    """The bound of a step in each precision."""
+    return {"fp32": product_rate(torch.float32), "bf16": product_rate(torch.bfloat16)}
+
+
+def share_in_products(size: str, batch: Batch, precision: str) -> float:
+    """The share of our update's time that PyTorch's profiler finds in matrix products and fused attention."""
+    model = peers.build("ours", architecture(size)).train()
+    optimizer = adam(model)
+    step(model, optimizer, batch, precision)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        step(model, optimizer, batch, precision)
+    times = {event.key: event.self_cpu_time_total for event in profiler.key_averages()}
+    return sum(seconds for name, seconds in times.items() if name in PRODUCTS) / sum(times.values())
+
+
+def work_of(size: str, batch: Batch) -> int:
+    """Operations in matrix products that one update on a batch takes, padding included."""
+    return batch.src.size(0) * sum(flops(architecture(size), batch.src.size(1), batch.tgt_in.size(1)))
 
 
 def measure_size(size: str, repeats: int) -> dict:
@@ -108,10 +134,9 @@ def measure_size(size: str, repeats: int) -> dict:
     tokens = SIZES[size][-1]
     plan = [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][: repeats + 1]
     real = median(batch.tokens for batch in plan[1:])
-    seconds = step_seconds(size, plan, repeats)
-    rates = {"fp32": product_rate(torch.float32), "bf16": product_rate(torch.bfloat16)}
-    src, tgt = plan[0].src.size(1), plan[0].tgt_in.size(1)
-    work = sum(flops(architecture(size), src, tgt)) * real / tgt
+    before, seconds, after = product_rates(), step_seconds(size, plan, repeats), product_rates()
+    rates = {precision: max(before[precision], after[precision]) for precision in PRECISIONS}
+    work = median(work_of(size, batch) for batch in plan[1:])
     best = {precision: min(s for name, s in row.items() if name != "ours") for precision, row in seconds.items()}
     return {
         "target_tokens": real, "first_losses": first_losses(size, plan[0]), "seconds": seconds,
@@ -119,6 +144,7 @@ def measure_size(size: str, repeats: int) -> dict:
         "product_gflops": {precision: round(rate / 1e9) for precision, rate in rates.items()},
         "share_of_bound": {
             p: {name: round(work / rates[p] / s, 3) for name, s in row.items()} for p, row in seconds.items()},
+        "ours_in_products": {p: round(share_in_products(size, plan[1], p), 3) for p in PRECISIONS},
         "against_best_peer": {p: round(best[p] / seconds[p]["ours"], 2) for p in PRECISIONS},
         "bf16_against_best_fp32_peer": round(best["fp32"] / seconds["bf16"]["ours"], 2)}
 
@@ -139,25 +165,41 @@ def losses_after(updates: int) -> dict:
     return {"updates": updates, "last_100": {" ".join(run): sum(v[-100:]) / 100 for run, v in losses.items()}}
 
 
-def peak_memory(size: str, name: str, precision: str, tokens: int) -> int:
-    """Bytes that building the model and one step add to this process's peak."""
-    plan = real_batches(tokens, 1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak_memory(size: str, name: str, precision: str, path: str) -> int:
+    """Bytes that building the model and two updates add to this process, at their height.
+
+    Adam's moments are made at the end of the first update, so only the second has everything.
+    """
+    found = load_file(path)
+    batch = Batch(found["src"], found["tgt_in"], found["tgt_out"])
+    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    before = status("VmRSS")
     model = peers.build(name, architecture(size)).train()
-    step(model, adam(model), plan[0], precision)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    optimizer = adam(model)
+    for _ in range(2):
+        step(model, optimizer, batch, precision)
+    return status("VmHWM") - before
+
+
+def status(field: str) -> int:
+    """A field of Linux's account of this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
 
 
 def memory(size: str, tokens: int) -> dict:
-    """Peak bytes of each model in each precision, each in a process of its own."""
-    found: dict[str, dict[str, int]] = {}
-    for precision in PRECISIONS:
-        for name in peers.NAMES:
-            call = f"import training_step as t; print(t.peak_memory({size!r}, {name!r}, {precision!r}, {tokens}))"
-            done = subprocess.run(
-                [sys.executable, "-c", call], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-            found.setdefault(precision, {})[name] = int(done.stdout.split()[-1])
-    return {"tokens": tokens, "peak_bytes": found}
+    """Peak bytes of each model in each precision, each in a process of its own that has only the batch to read."""
+    batch, found = real_batches(tokens, 1)[0], {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "batch.safetensors")
+        save_file({name: getattr(batch, name).contiguous() for name in ("src", "tgt_in", "tgt_out")}, path)
+        for precision in PRECISIONS:
+            for name in peers.NAMES:
+                call = f"import training_step as t; print(t.peak_memory({size!r}, {name!r}, {precision!r}, {path!r}))"
+                done = subprocess.run(
+                    [sys.executable, "-c", call], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+                found.setdefault(precision, {})[name] = int(done.stdout.split()[-1])
+    return {"tokens": tokens, "updates": 2, "peak_bytes": found}
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import io
 import os
+import socket
 import sys
 import tarfile
 import threading
@@ -31,6 +32,8 @@ from annotated_transformer.data.corpus import (
     unpack,
     write_whole,
 )
+from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.training.recipes import recipe
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set")
@@ -172,6 +175,18 @@ def test_tatoeba_splits_share_no_english_sentence():
 
     parts = [english(split) for split in ("train", "val", "test")]
     assert sum(map(len, parts)) == len(set.union(*parts)) and set.union(*parts) == english("all")
+    training = {de for de, _ in load_corpus("tatoeba", "train", "de", "en", DATA)}
+    shared = sum(de in training for de, _ in load_corpus("tatoeba", "test", "de", "en", DATA))
+    assert shared == 192  # the chapter says so
+
+
+@needs_data
+def test_iwslt14_has_no_escapes_and_its_tokens_survive_the_recipe():
+    plan, pairs = recipe("iwslt14-de-en"), list(load_corpus("iwslt14", "valid", "de", "en", DATA))[:500]
+    lines = [en for _, en in pairs]
+    assert sum("'s" in line for line in lines) > 20 and not [line for line in lines if "&apos" in line]
+    tokenizer = train_tokenizer(pairs, "de", "en", 2_000, moses=plan.moses, lowercase=plan.lowercase)
+    assert tokenizer.decode([row[:-1] for row in tokenizer.encode_target(lines)]) == lines
 
 
 @needs_data
@@ -266,6 +281,30 @@ def test_download_from_a_zip_and_a_column(tmp_path, server):
         archive.writestr("deu.txt", "Hi.\tHallo!\r\nRun!\tLauf!\n")
     file = record(b"Hallo!\nLauf!\n", f"{address}/x.zip", member="deu.txt", column="1")
     assert list(read_lines(download(file, tmp_path))) == ["Hallo!", "Lauf!"]
+
+
+def test_a_download_that_is_cut_short_or_no_text(tmp_path):
+    for body, announced in ((b"One.", 99), (b"<seg>\xff</seg>", None)):
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def answer(listener=listener, body=body, announced=announced):
+            connection, _ = listener.accept()
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % (announced or len(body)) + body)
+            connection.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(ValueError, match=r"127\.0\.0\.1.* could not be fetched"):
+            download(record(b"One.\n", f"http://127.0.0.1:{listener.getsockname()[1]}/x"), tmp_path / "cache")
+        listener.close()
+
+
+@pytest.mark.parametrize("text", [gzip.compress(b"One.\n" * 9_999)[:-9], gzip.compress(b"")])
+def test_a_damaged_or_empty_file_of_a_named_corpus_is_refused(tmp_path, text):
+    (tmp_path / "toy").mkdir()
+    write(tmp_path / "toy/train.en.gz", text)
+    with pytest.raises(ValueError, match=r"train\.en\.gz (is damaged .*: remove it|is empty)"):
+        find_file(record(b"One.\n", ""), tmp_path)
 
 
 def test_a_server_that_is_not_there(tmp_path):

@@ -106,8 +106,10 @@ def test_beams_that_change_places_keep_their_pasts():
 
 @pytest.mark.parametrize("precision, near", [("bfloat16", 0.05), ("int8", 0.1)])
 @pytest.mark.parametrize("rows", [1, 5])
-def test_lower_precision_comes_near(precision, near, rows):
-    model, src = small_model(vocab=160, d_model=32, d_ff=64), sources(rows, vocab=160)
+@pytest.mark.parametrize("sizes", [dict(d_model=32, d_ff=64), dict(d_model=36, d_ff=72, d_v=9)], ids=["even", "odd"])
+def test_lower_precision_comes_near(precision, near, rows, sizes):
+    """Also where the number of inputs is no multiple of 16, which PyTorch's kernel for int8 would read past."""
+    model, src = small_model(vocab=160, **sizes), sources(rows, vocab=160)
     tgt = torch.randint(3, 160, (rows, 6))
     with torch.inference_mode():
         expected = model(src, tgt)
@@ -116,6 +118,12 @@ def test_lower_precision_comes_near(precision, near, rows):
         found = torch.stack([fast.step(tokens, cache) for tokens in tgt.T], dim=1)
     error = (found - expected).std() / expected.std()
     assert 1e-4 < error < near
+
+
+@pytest.mark.parametrize("search", [greedy, beam])
+def test_no_sources_give_no_translations(search):
+    none = torch.zeros(0, 3, dtype=torch.long)
+    assert search(small_model(), none) == search(FastTransformer(small_model()), none) == []
 
 
 def test_an_unknown_precision_is_refused_with_the_nearest_one():

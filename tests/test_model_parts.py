@@ -321,13 +321,14 @@ OUT_OF_RANGE = (
     + [({name: value}, [name, repr(value), "36999"])
        for name in ("pad_id", "bos_id", "eos_id") for value in (-1, 37000)]
     + [({"src_vocab_size": 10, "shared_vocab": False, "bos_id": 10}, ["bos_id", "10", "0 to 9"])]
-    + [({"eos_id": PAD}, ["pad_id", "eos_id", "differ"])]
+    + [({"eos_id": PAD}, ["pad_id", "eos_id", "differ"]), ({"eos_id": BOS}, ["bos_id", "eos_id", "differ"])]
 )
 WRONG_TYPE = (
-    [({name: value}, [name, repr(value), "whole number"]) for name in SIZES for value in (2.0, "8", None)]
+    [({name: value}, [name, repr(value), "whole number"]) for name in SIZES for value in (2.0, "8", None, True)]
     + [({"dropout": value}, ["dropout", repr(value), "at least 0 and below 1"]) for value in ("0.1", None)]
     + [({"positions": None}, ["positions", "None", "learned, sinusoidal"])]
     + [({name: 1.0}, [name, "1.0", "36999"]) for name in ("pad_id", "bos_id", "eos_id")]
+    + [({"shared_vocab": "false"}, ["shared_vocab", "'false'", "True or False"])]
 )
 
 

@@ -110,7 +110,9 @@ def test_dates_and_times_follow_each_grammar():
     assert room.today(first, "de") == "Mittwoch, der 1. März 1989"
     assert room.clock_words((2, 2), "de") == "halb drei" and room.clock_words((1, 0), "de") == "ein Uhr"
     assert room.it_is_clock((1, 2), "es") == "es la una y media" and room.at_clock((1, 0), "it") == "all'una"
-    assert room.year_words(1905, "nl") == "negentienhonderd vijf"
+    assert room.year_words(1905, "nl") == "negentienhonderdvijf"
+    assert room.year_words(1901, "nl") == "negentienhonderdeen"
+    assert [room.year_words(year, "fr") for year in (1900, 1980)] == ["mille neuf cent", "mille neuf cent quatre-vingt"]
 
 
 def test_spanish_lists_change_y_and_o_by_sound():
@@ -128,17 +130,30 @@ def test_ordinals_before_masculine_nouns():
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
-    (("en", "pt", "train"), "lacks 'pt', it has en, de, fr, es, it, nl"),
+    (("en", "pt", "train"), "lacks 'pt': choose one of: de, en, es, fr, it, nl"),
     (("en", "en", "train"), "both 'en'"),
     (("en", "de", "tset"), "did you mean 'test'"),
 ])
 def test_user_errors_name_the_thing_and_the_remedy(arguments, expected):
     with pytest.raises(ValueError, match=expected):
-        next(phrases(*arguments))
+        phrases(*arguments)
     with pytest.raises(ValueError, match=expected):
         phrasebook(*arguments, 5)
 
 
-def test_a_count_below_one_is_refused():
-    with pytest.raises(ValueError, match="count is 0"):
-        phrasebook("en", "de", "test", 0)
+@pytest.mark.parametrize("count", [0, 1_000_000])
+def test_a_count_out_of_range_is_refused(count):
+    with pytest.raises(ValueError, match=f"count is {count}: ask for 1 to"):
+        phrasebook("en", "de", "test", count)
+
+
+def test_every_sentence_starts_with_a_capital():
+    for phrase in islice(meanings("train"), 20_000):
+        if phrase.pattern.texts["en"].endswith((".", "?")):
+            for language in LANGUAGES:
+                assert not phrase.say(language)[0].islower(), phrase.say(language)
+
+
+def test_italian_lists_say_ed_before_e():
+    assert room.listed(["Italia", "Egitto"], "it") == "Italia ed Egitto"
+    assert room.listed(["Egitto", "Italia"], "it") == "Egitto e Italia"

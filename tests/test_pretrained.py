@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,11 @@ from annotated_transformer import cli
 from annotated_transformer.after.pretrained import (
     MarianConfig,
     MarianTransformer,
+    Pieces,
     check_vocabulary,
     convert_weights,
     import_marian,
+    is_marian,
     load_marian,
     marian_flops,
     marian_parameters,
@@ -28,8 +32,8 @@ from annotated_transformer.after.pretrained import (
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
-from annotated_transformer.training.checkpoint import average_checkpoints, load_model
-from annotated_transformer.translation.export import marian_config, marian_weights, sines_first
+from annotated_transformer.training.checkpoint import average_checkpoints, load_model, save_model
+from annotated_transformer.translation.export import export_marian, marian_config, marian_weights, sines_first
 from annotated_transformer.translation.search import beam, greedy
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -43,6 +47,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
+SHIPPED = Path(str(files("annotated_transformer"))) / "pretrained" / "phrasebook-en-de"
 PAIRS = phrasebook("en", "de", "train", 400)
 TEXTS = ["March 3", "the twenty-first of March", "five kilometers", "on Sunday, March 21, 2027 at noon"]
 VARIANTS = {
@@ -179,8 +184,9 @@ def test_greedy_and_beam_find_the_same_tokens(case):
     theirs = [[i for i in row if i not in special] for row in theirs]
     found = greedy(case.translator.model, src, max_length=12)
     assert [hypothesis.tokens for hypothesis in found] == theirs
-    best = [rows[0].score for rows in beam(case.translator.model, src, beam_size=4, max_length=12)]
-    assert len(best) == len(TEXTS)
+    theirs = case.model.generate(src, num_beams=4, length_penalty=0.0, **settings)[:, 1:].tolist()
+    found = beam(case.translator.model, src, beam_size=4, alpha=0.0, max_length=12)
+    assert [rows[0].tokens for rows in found] == [[i for i in row if i not in special] for row in theirs]
 
 
 def test_scores_are_their_log_probabilities(case):
@@ -459,8 +465,34 @@ def test_settings_out_of_range_are_named(setting, value):
 def test_vocabularies_of_unequal_unknown_tokens_are_refused(case):
     config, tokenizer = read_marian_config(case.folder), case.translator.tokenizer
     check_vocabulary(config, tokenizer, case.folder)
-    wrong = json.loads((case.folder / "config.json").read_text())["vocab_size"]
-    assert config.src_vocab_size == wrong == tokenizer.src_vocab_size
+    vocab, other = dict(tokenizer.target.vocab), next(name for name in tokenizer.target.vocab if name[0] == "▁")
+    vocab["<unk>"], vocab[other] = vocab[other], vocab["<unk>"]
+    mixed = replace(tokenizer, target=Pieces(tokenizer.target.model, vocab))
+    with pytest.raises(ValueError, match="don't belong together"):
+        check_vocabulary(config, mixed, case.folder)
+
+
+def test_a_trained_model_is_not_replaced_and_an_imported_one_is(case, tmp_path):
+    save_model(tmp_path / "trained", *load_model(SHIPPED))
+    with pytest.raises(ValueError, match="holds a model that was not imported"):
+        import_marian(case.folder, tmp_path / "trained")
+    for _ in range(2):
+        import_marian(case.folder, tmp_path / "imported")
+    assert is_marian(tmp_path / "imported") and not is_marian(tmp_path / "trained")
+
+
+def test_an_exported_folder_is_refused_by_name(case, tmp_path):
+    export_marian(*load_model(SHIPPED), tmp_path / "ours")
+    with pytest.raises(ValueError, match="no SentencePiece files"):
+        import_marian(tmp_path / "ours", tmp_path / "back")
+
+
+def test_a_piece_without_an_id_is_named(case):
+    tokenizer = case.translator.tokenizer
+    piece = next(piece for piece in tokenizer.source.processor.encode(TEXTS[0], out_type=str) if len(piece) > 2)
+    vocab = {name: i for name, i in tokenizer.source.vocab.items() if name != piece}
+    lacking = replace(tokenizer, source=Pieces(tokenizer.source.model, vocab))
+    assert lacking.unknown_characters(TEXTS[0]) == [piece] and tokenizer.unknown_characters(TEXTS[0]) == []
 
 
 # ---- costs ----

@@ -172,7 +172,14 @@ def test_a_stopped_run_goes_on_bit_by_bit(whole, tmp_path, step):
     assert not (tmp_path / "r" / "model").exists()
     assert fit(start(tmp_path / "r")) == "finished"
     assert losses(tmp_path / "r") == losses(whole)
-    assert equal(*(weights(folder / "checkpoints" / "step-00000012") for folder in (tmp_path / "r", whole)))
+    for part in ("checkpoints/step-00000012", "model"):
+        assert equal(*(weights(folder / part) for folder in (tmp_path / "r", whole)))
+
+
+def test_the_checkpoint_of_a_stop_is_in_no_average(tmp_path):
+    assert fit(start(tmp_path / "r", report=stop_at(7, signal.SIGTERM), keep=3)) == "interrupted"
+    assert fit(start(tmp_path / "r", keep=3)) == "finished"
+    assert [path.name for path in checkpoints(tmp_path / "r")] == [f"step-{step:08d}" for step in (4, 8, 12)]
 
 
 def test_a_log_line_that_spans_the_interruption_is_the_same(tmp_path):
@@ -392,7 +399,7 @@ def test_launchers_that_would_not_work_are_refused(tmp_path, monkeypatch, enviro
 
 
 def test_what_prepare_refuses(tmp_path):
-    with pytest.raises(ValueError, match="read twice"):
+    with pytest.raises(ValueError, match="read more than once"):
         prepare(small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True)
     with pytest.raises(ValueError, match="max_tokens is 65"):
         small_recipe(max_tokens=65)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['open_text', 'read_lines', 'ParallelFiles', 'parallel_files', 'parallel_prefix', 'TextFile', 'corpus_files',
-           'HubSplit', 'CorpusSpec', 'corpora', 'unpack', 'check_content', 'write_whole', 'download', 'find_file',
-           'HubPairs', 'TatoebaSplit', 'find_corpus', 'load_corpus']
+           'HubSplit', 'CorpusSpec', 'corpora', 'unpack', 'check_content', 'write_whole', 'download', 'read_whole',
+           'find_file', 'HubPairs', 'TatoebaSplit', 'find_corpus', 'Unescaped', 'load_corpus']
 
 # %% ../../nbs/data/corpus.ipynb #cell2
 import gzip
@@ -20,6 +20,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from importlib import resources
 from itertools import combinations, zip_longest
 from pathlib import Path
@@ -39,11 +40,16 @@ def open_text(path: str | Path) -> io.BufferedIOBase:
             first = file.read(2)
         if not first:
             raise ValueError(f"{path} is empty: a corpus needs at least one line")
-        return gzip.open(path) if first == b"\x1f\x8b" else open(path, "rb")
+        if first != b"\x1f\x8b":
+            return open(path, "rb")
+        with gzip.open(path) as packed:
+            if not packed.read(1):
+                raise ValueError(f"{path} is empty: a corpus needs at least one line")
+        return gzip.open(path)
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
-    except OSError as error:
-        raise ValueError(f"{path} can't be read: {error.strerror}") from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
 
 # %% ../../nbs/data/corpus.ipynb #cell7
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -165,7 +171,7 @@ class CorpusSpec:
         return list(dict.fromkeys([split for split, _ in self.made] + stored))
 
     def sizes(self) -> dict[str, int]:
-        """Pairs in each split; where the size depends on the languages they follow the name."""
+        """Pairs stated for each split; where the size depends on the languages they follow the name."""
         stored = {f"{part.split} {part.pair}".strip(): part.lines for part in (*self.hub, *self.files)}
         return dict(self.made) | stored
 
@@ -186,7 +192,7 @@ def corpora() -> dict[str, CorpusSpec]:
                        "made on the fly from Babel's CLDR data and num2words"),
         "multi30k": (["en-de", "en-fr", "de-fr"], "research and education only", "https://github.com/multi30k/dataset"),
         "wmt14": (["en-de", "en-fr"], "free for research", "https://statmt.org/wmt14/translation-task.html"),
-        "iwslt14": (["de-en"], ted, "prepare-iwslt14.sh of https://github.com/facebookresearch/fairseq"),
+        "iwslt14": (["de-en"], ted, "folder tmp of prepare-iwslt14.sh, https://github.com/facebookresearch/fairseq"),
         "iwslt17": (["en-de"], ted, "https://wit3.fbk.eu/2017-01"),
         "tatoeba": (["en-de"], "CC BY 2.0 FR, tatoeba.org", "https://www.manythings.org/anki/"),
     }  # fmt: skip
@@ -217,15 +223,15 @@ def unpack(data: bytes, member: str = "", column: str = "") -> bytes:
     return "".join(f"{line}\n" for line in lines).encode() if lines else data
 
 # %% ../../nbs/data/corpus.ipynb #cell37
-def check_content(name: str | Path, text: bytes, sha256: str) -> None:
+def check_content(name: str | Path, text: bytes, sha256: str, remedy: str) -> None:
     """Refuse text that is not, byte for byte, the corpus; an unknown (empty) hash accepts any text.
 
     Raises:
-        ValueError: the hashes differ.
+        ValueError: the hashes differ; the message ends in the remedy.
     """
     found = hashlib.sha256(text).hexdigest()
     if sha256 and found != sha256:
-        raise ValueError(f"{name} is not the published text (sha256 {found[:12]}…, not {sha256[:12]}…): remove it")
+        raise ValueError(f"{name} is not the published text (sha256 {found[:12]}…, not {sha256[:12]}…): {remedy}")
 
 # %% ../../nbs/data/corpus.ipynb #cell39
 def write_whole(path: Path, data: bytes) -> None:
@@ -240,9 +246,10 @@ def write_whole(path: Path, data: bytes) -> None:
         scratch.write_bytes(data)
         os.replace(scratch, path)
     except OSError as error:
+        raise ValueError(f"{path} can't be written: {error.strerror}") from None
+    finally:
         if scratch.is_file():
             scratch.unlink()
-        raise ValueError(f"{path} can't be written: {error.strerror}") from None
 
 # %% ../../nbs/data/corpus.ipynb #cell41
 def download(file: TextFile, root: Path) -> Path:
@@ -254,18 +261,28 @@ def download(file: TextFile, root: Path) -> Path:
     hint = "set ANNOTATED_TRANSFORMER_DATA to a directory that holds it"
     if not file.url:
         how = corpora()[file.corpus].source
-        raise ValueError(f"{file.path} has to be prepared by yourself, see {how}; then {hint}")
+        raise ValueError(f"you have to prepare {file.path} yourself, see {how}; then {hint}")
     try:
         with urllib.request.urlopen(file.url, timeout=60) as response:
             text = unpack(response.read(), file.member, file.column)
-    except (OSError, EOFError, KeyError, IndexError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, KeyError, IndexError, UnicodeDecodeError, HTTPException, tarfile.TarError,
+            zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{file.url} could not be fetched ({reason}); try again, or {hint} as {file.path}") from None
-    check_content(file.url, text, file.sha256)
+    check_content(file.url, text, file.sha256, f"the source has changed; {hint} as {file.path}")
     write_whole(root / f"{file.path}.gz", gzip.compress(text, mtime=0))
     return root / f"{file.path}.gz"
 
 # %% ../../nbs/data/corpus.ipynb #cell45
+def read_whole(path: Path) -> bytes:
+    """All of a file, unpacked. Raises: ValueError when it is missing, empty or damaged."""
+    try:
+        with open_text(path) as file:
+            return file.read()
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged ({error}): remove it") from None
+
+# %% ../../nbs/data/corpus.ipynb #cell46
 def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the cache, else downloaded there.
 
@@ -277,12 +294,11 @@ def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     for directory in [Path(given), cache] if given else [cache]:
         for path in (directory / file.path, directory / f"{file.path}.gz"):
             if path.is_file():
-                with open_text(path) as opened:
-                    check_content(path, opened.read(), file.sha256)
+                check_content(path, read_whole(path), file.sha256, "remove it")
                 return path
     return download(file, cache)
 
-# %% ../../nbs/data/corpus.ipynb #cell48
+# %% ../../nbs/data/corpus.ipynb #cell49
 @dataclass(frozen=True)
 class HubPairs:
     """A split streamed from the Hugging Face Hub, white space collapsed; pairs with a blank side are skipped."""
@@ -291,8 +307,10 @@ class HubPairs:
     langs: tuple[str, str]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        from datasets import load_dataset
-
+        try:
+            from datasets import load_dataset
+        except ImportError:
+            raise ValueError("this corpus is streamed: pip install 'annotated-transformer[data]'") from None
         hub = self.hub
         try:
             options = {"split": hub.split, "revision": hub.revision, "streaming": True}
@@ -303,7 +321,7 @@ class HubPairs:
         except (OSError, RuntimeError) as error:
             raise ValueError(f"{hub.repository} on the Hugging Face Hub can't be read ({error})") from None
 
-# %% ../../nbs/data/corpus.ipynb #cell50
+# %% ../../nbs/data/corpus.ipynb #cell51
 @dataclass(frozen=True)
 class TatoebaSplit:
     """Pairs of Tatoeba by a checksum of the English side: about 1 % val, 1 % test, the rest train."""
@@ -318,7 +336,7 @@ class TatoebaSplit:
             if {0: "val", 1: "test"}.get(bucket, "train") == self.split:
                 yield pair
 
-# %% ../../nbs/data/corpus.ipynb #cell53
+# %% ../../nbs/data/corpus.ipynb #cell54
 def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
     """The corpus of that name and its pair of these two languages, in the corpus' own order.
 
@@ -336,7 +354,18 @@ def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, 
         raise ValueError(f"{name} has no split {split!r}: {nearest(split, spec.splits(pair))}")
     return spec, pair
 
-# %% ../../nbs/data/corpus.ipynb #cell56
+# %% ../../nbs/data/corpus.ipynb #cell57
+@dataclass(frozen=True)
+class Unescaped:
+    """Pairs with `&apos;` and its like, which Moses' tokeniser writes, turned back into characters."""
+
+    pairs: Iterable[tuple[str, str]]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for src, tgt in self.pairs:
+            yield html.unescape(src), html.unescape(tgt)
+
+# %% ../../nbs/data/corpus.ipynb #cell60
 def load_corpus(
     name: str, split: str, src: str, tgt: str, root: str | Path | None = None
 ) -> Iterable[tuple[str, str]]:
@@ -354,4 +383,6 @@ def load_corpus(
     stored = "all" if split in made else split
     sides = {file.lang: file for file in spec.files if file.split == stored and file.pair in ("", pair)}
     files = parallel_files(find_file(sides[src], root), find_file(sides[tgt], root))
+    if name == "iwslt14":
+        return Unescaped(files)
     return TatoebaSplit(files, split, (src, tgt).index("en")) if split in made else files

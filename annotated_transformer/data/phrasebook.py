@@ -39,11 +39,10 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "nl")
 
 # %% ../../nbs/data/phrasebook.ipynb #cell7
 def check_languages(*languages: str) -> None:
-    """Raises: ValueError for a language that the phrasebook lacks, naming those it has and the nearest."""
+    """Raises: ValueError for a language that the phrasebook lacks, naming the nearest or those it has."""
     for language in languages:
         if language not in LANGUAGES:
-            known = ", ".join(LANGUAGES)
-            raise ValueError(f"the phrasebook lacks {language!r}, it has {known}: {nearest(language, list(LANGUAGES))}")
+            raise ValueError(f"the phrasebook lacks {language!r}: {nearest(language, list(LANGUAGES))}")
 
 # %% ../../nbs/data/phrasebook.ipynb #cell11
 def typable(text: str) -> str:
@@ -86,8 +85,10 @@ def year_words(year: int, language: str) -> str:
         return num2words(year, lang=language, to="year")
     if language == "nl" and year < 2000:
         hundreds, rest = divmod(year, 100)
-        return " ".join([number_words(hundreds, "nl") + "honderd"] + [number_words(rest, "nl")] * (rest > 0))
-    return number_words(year, language)
+        words = number_words(hundreds, "nl") + "honderd" + (number_words(rest, "nl") if rest else "")
+        return repaired(words, year, "nl")
+    words = number_words(year, language)
+    return re.sub("(cent|vingt)s$", r"\1", words) if language == "fr" else words
 
 # %% ../../nbs/data/phrasebook.ipynb #cell24
 @cache
@@ -169,11 +170,10 @@ def weekdays(number: int, language: str) -> str:
 # %% ../../nbs/data/phrasebook.ipynb #cell38
 def cldr_date(day: date, style: str, language: str) -> str:
     """A date in one of CLDR's styles (full, long) or skeletons (MMMMd, yMd…); French gets its "1er"."""
-    if style in ("full", "long"):
-        text = format_date(day, style, locale=language)
-    else:
-        text = format_skeleton(style, day, locale=language)
-    return re.sub(r"(^| )1 ", r"\g<1>1er ", text) if language == "fr" and day.day == 1 else typable(text)
+    known = style in ("full", "long")
+    text = format_date(day, style, locale=language) if known else format_skeleton(style, day, locale=language)
+    text = typable(text)
+    return re.sub(r"(^| )1 ", r"\g<1>1er ", text) if language == "fr" and day.day == 1 else text
 
 # %% ../../nbs/data/phrasebook.ipynb #cell41
 def on_date(text: str, language: str) -> str:
@@ -213,7 +213,7 @@ def clock_time(minute: int, language: str) -> str:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell50
 def at_time(minute: int, language: str) -> str:
-    """A time after "at"; German and Dutch add their word for the hour. From 2:00, since "la 1:30" is singular."""
+    """A time after "at"; German and Dutch add their word for the hour. Not for one o'clock: "la 1:30" is singular."""
     before, after = {
         "en": ("at", ""), "de": ("um", " Uhr"), "fr": ("à", ""), "es": ("a las", ""), "it": ("alle", ""),
         "nl": ("om", " uur"),
@@ -315,12 +315,12 @@ def in_city(zone: str, language: str) -> str:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell77
 def listed(names: Sequence[str], language: str, style: str = "standard") -> str:
-    """Names joined by "and" (style "standard") or "or"; Spanish "y" becomes "e" before the sound i, "o" becomes "u"."""
+    """Names joined by "and" (style "standard") or "or", which Spanish and Italian change before their own vowel."""
     text = format_list(names, style, language)
     if language == "es":
         text = re.sub(r" y (?=h?[iIíÍ])", " e ", text)
         text = re.sub(r" o (?=[Hh]?[oOóÓ])", " u ", text)
-    return text
+    return re.sub(r" e (?=[eEèÈ])", " ed ", text) if language == "it" else text
 
 # %% ../../nbs/data/phrasebook.ipynb #cell80
 def weekday_span(value: tuple[int, int], language: str) -> str:
@@ -567,7 +567,7 @@ class Phrase:
         pieces = self.pattern.pieces[language]
         text = "".join(word + (say(slot, values[SLOTS[slot].values.name], language) if slot else "")
                        for word, slot in pieces)
-        return text[0].upper() + text[1:] if pieces[-1][0] in (".", "?") else text
+        return text[0].upper() + text[1:] if pieces[-1][0].endswith((".", "?")) else text
 
 # %% ../../nbs/data/phrasebook.ipynb #cell124
 SPLITS = ("train", "val", "test")
@@ -585,14 +585,18 @@ def meanings(split: str, seed: int = 0) -> Iterator[Phrase]:
     """Endless random phrases of one split, the same for the same seed. Raises: ValueError for an unknown split."""
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: {nearest(split, list(SPLITS))}")
-    rng = Random(f"{split} {seed}")
     patterns = [each for each in PATTERNS if split == "train" or each.size >= 100]
     totals = list(accumulate(each.weight for each in patterns))
-    while True:
-        pattern = rng.choices(patterns, cum_weights=totals)[0]
-        phrase = Phrase(pattern, tuple(each.draw(rng) for each in pattern.values))
-        if split_of(phrase) == split:
-            yield phrase
+
+    def drawn() -> Iterator[Phrase]:
+        rng = Random(f"{split} {seed}")
+        while True:
+            pattern = rng.choices(patterns, cum_weights=totals)[0]
+            phrase = Phrase(pattern, tuple(each.draw(rng) for each in pattern.values))
+            if split_of(phrase) == split:
+                yield phrase
+
+    return drawn()
 
 # %% ../../nbs/data/phrasebook.ipynb #cell131
 def phrases(src: str, tgt: str, split: str = "train", seed: int = 0) -> Iterator[tuple[str, str]]:
@@ -604,9 +608,13 @@ def phrases(src: str, tgt: str, split: str = "train", seed: int = 0) -> Iterator
 
 # %% ../../nbs/data/phrasebook.ipynb #cell134
 def phrasebook(src: str, tgt: str, split: str, count: int, seed: int = 0) -> list[tuple[str, str]]:
-    """`count` pairs of one split with different sources. Raises: as `phrases`, and ValueError for a count below 1."""
-    if count < 1:
-        raise ValueError(f"count is {count}: ask for at least one pair")
+    """`count` pairs of one split with different sources.
+
+    Raises: as `phrases`, and ValueError for a count below 1 or above a quarter of what the split holds.
+    """
+    most = sum(each.size for each in PATTERNS) * (30 if split == "train" else 1) // (4 * 32)
+    if not 1 <= count <= most:
+        raise ValueError(f"count is {count}: ask for 1 to {most} pairs")
     found: dict[str, str] = {}
     for source, target in phrases(src, tgt, split, seed):
         found.setdefault(source, target)

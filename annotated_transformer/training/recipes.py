@@ -9,6 +9,7 @@ __all__ = ['Recipe', 'wmt14_base', 'wmt14_big', 'wmt14_french', 'multi30k_tiny',
 # %% ../../nbs/training/recipes.ipynb #cell2
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -90,8 +91,7 @@ def iwslt14() -> Recipe:
     training = TrainingConfig(
         steps=30_000, batch_tokens=4_096, lr_factor=peak_factor(5e-4, 512, 4_000), precision="bf16", keep=10)
     return Recipe(
-        "iwslt14", "de", "en", architecture, training, vocab_size=10_000, moses=True, lowercase=True,
-        valid_split="valid")
+        "iwslt14", "de", "en", architecture, training, vocab_size=10_000, lowercase=True, valid_split="valid")
 
 # %% ../../nbs/training/recipes.ipynb #cell16
 def phrasebook_small() -> Recipe:
@@ -129,7 +129,10 @@ def prepare_data(
     about = folder / "recipe.json"
     if about.exists() and read_json(about) != plan.about_data():
         raise ValueError(f"{folder} holds the data of another recipe, described in {about}: choose another folder")
-    write_whole(about, (json.dumps(plan.about_data(), indent=2) + "\n").encode())
+    if not about.exists():
+        write_whole(about, (json.dumps(plan.about_data(), indent=2) + "\n").encode())
+    for draft in folder.glob(".*"):
+        shutil.rmtree(draft, ignore_errors=True)
     if not (folder / "text.json").exists():
         tokenizer = train_tokenizer(
             train, plan.src, plan.tgt, plan.vocab_size, joint=plan.joint, moses=plan.moses, lowercase=plan.lowercase)
@@ -155,7 +158,7 @@ def in_turn(accelerator: Accelerator, what: str) -> Iterator[None]:
 def check_launcher(environment: Mapping[str, str] = os.environ) -> None:
     """Raises: ValueError with the remedy when `accelerate` is to shard, or `torchrun` to restart with a stale store."""
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
-        if environment.get(f"ACCELERATE_USE_{engine}") == "true":
+        if environment.get(f"ACCELERATE_USE_{engine}", "").lower() == "true":
             raise ValueError(f"accelerate is configured for {engine}: launch without it; to shard, set sharded=true")
     restarts = environment.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
     if restarts and environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
@@ -182,7 +185,7 @@ def prepare(
     Raises: ValueError for pairs that can be read only once, or a folder that holds something else.
     """
     if iter(train) is train or iter(valid) is valid:
-        raise ValueError("train and valid are read twice: give lists or corpora, not iterators")
+        raise ValueError("train and valid are read more than once: give lists or corpora, not iterators")
     accelerator, data = this_place(plan, cpu), Path(folder) / "data"
     with in_turn(accelerator, f"prepared {folder}"):
         check_place(Path(folder))
@@ -205,10 +208,14 @@ def dry(plan: Recipe, updates: int = 3) -> Recipe:
 # %% ../../nbs/training/recipes.ipynb #cell35
 @dataclass(frozen=True)
 class Beginning:
-    """The first `count` pairs of a corpus, which can be read again and again."""
+    """The first `count` pairs of a corpus, which can be read again and again. Raises: ValueError for an iterator."""
 
     pairs: Iterable[tuple[str, str]]
     count: int
+
+    def __post_init__(self):
+        if iter(self.pairs) is self.pairs:
+            raise ValueError("an iterator can be read only once: give a list or a corpus")
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return islice(iter(self.pairs), self.count)

@@ -36,7 +36,10 @@ from .schedule import adam
 # %% ../../nbs/training/run.ipynb #cell5
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train one model; the defaults are the paper's base run (§5). All counts are of optimizer updates."""
+    """How to train one model. The defaults are what the paper gives for its base run (§5); it names no precision.
+
+    Steps, warm-up and the distances of lines and checkpoints count optimizer updates.
+    """
 
     steps: int = 100_000
     batch_tokens: int = 25_000
@@ -74,12 +77,12 @@ def check_training(config: TrainingConfig) -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
     for name in ["steps", "batch_tokens", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]:
         value = getattr(config, name)
-        if not isinstance(value, int) or value < 1:
+        if type(value) is not int or value < 1:
             raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1")
     for name in ["seed", "patience"]:
         value = getattr(config, name)
-        if not isinstance(value, int) or value < 0:
-            raise ValueError(f"{name} is {value!r}: it must be a whole number, 0 or above")
+        if type(value) is not int or not 0 <= value < 2**32:
+            raise ValueError(f"{name} is {value!r}: it must be a whole number from 0 to {2**32 - 1}")
     if not isinstance(config.lr_factor, int | float) or not 0 < config.lr_factor < float("inf"):
         raise ValueError(f"lr_factor is {config.lr_factor!r}: it multiplies the learning rate and must be above 0")
     if not isinstance(config.label_smoothing, int | float) or not 0 <= config.label_smoothing < 1:
@@ -162,10 +165,10 @@ def differences(found: dict, wanted: dict) -> list[str]:
     lines = []
     for part, values in wanted.items():
         there = found.get(part)
-        for name, value in values.items():
-            old = there.get(name) if isinstance(there, dict) else None
-            if old != value:
-                lines.append(f"{name} is {old!r} there and {value!r} here")
+        old = there if isinstance(there, dict) else {}
+        for name in [*values, *(name for name in old if name not in values)]:
+            if old.get(name) != values.get(name):
+                lines.append(f"{name} is {old.get(name)!r} there and {values.get(name)!r} here")
     return lines
 
 # %% ../../nbs/training/run.ipynb #cell25
@@ -220,13 +223,17 @@ def trim_log(path: Path, step: int) -> None:
 
 # %% ../../nbs/training/run.ipynb #cell37
 def save(run: Run) -> None:
-    """Save a checkpoint of this update, unless it has one, and delete those older than the last `keep`."""
+    """Save a checkpoint of this update, unless it has one; delete unplanned ones before it and all but `keep`."""
     main, folder = run.accelerator.is_main_process, run.folder / "checkpoints" / f"step-{run.progress.step:08d}"
     if run.total(float(main and not folder.exists())) > 0:
         save_checkpoint(folder, run.model, run.tokenizer, run.optimizer, asdict(run.progress), write=main)
     if main:
-        for old in checkpoints(run.folder)[: -run.config.keep]:
-            shutil.rmtree(step_aside(old))
+        *older, newest = checkpoints(run.folder)
+        planned = [old for old in older if int(old.name.removeprefix("step-")) % run.config.save_every == 0]
+        kept = [*planned, newest][-run.config.keep :]
+        for old in older:
+            if old not in kept:
+                shutil.rmtree(step_aside(old))
     run.accelerator.wait_for_everyone()
 
 # %% ../../nbs/training/run.ipynb #cell39

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from math import exp, log
 
 from sacrebleu.metrics import BLEU, CHRF
@@ -67,9 +68,11 @@ def reference_files(hypotheses: Sequence[str], references: Sequence[str] | Seque
     """The references as a list of files, each as long as the hypotheses.
 
     Raises:
-        ValueError: there are no hypotheses or no references, or the numbers of lines differ.
+        ValueError: no hypotheses, no references, numbers of lines that differ, or a string in place of a list.
     """
     single = [line for line in references if isinstance(line, str)]
+    if isinstance(hypotheses, str) or isinstance(references, str) or 0 < len(single) < len(references):
+        raise ValueError("a string where a list of lines belongs: pass a list, also for a single sentence")
     files = [single] if len(single) == len(references) else [list(file) for file in references]
     for file in files:
         counts = f"{len(hypotheses)} hypotheses and {len(file)} references"
@@ -106,7 +109,10 @@ def precisions(statistics: BleuStatistics, smooth: bool = True) -> list[float]:
 
 # %% ../../nbs/translation/bleu.ipynb #cell28
 def bleu_of(statistics: BleuStatistics, smooth: bool = True) -> float:
-    """BLEU from counts, 0 to 100; 0 if nothing matches or the output is too short for any n-gram of the order."""
+    """BLEU from counts, 0 to 100.
+
+    0 if nothing matches, if no line is as long as the longest n-gram, or, unsmoothed, if one order has no match.
+    """
     shares = precisions(statistics, smooth)
     if not any(statistics.matches) or min(shares) == 0:
         return 0.0
@@ -117,15 +123,16 @@ def bleu_of(statistics: BleuStatistics, smooth: bool = True) -> float:
 def bleu(
     hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]], order: int = 4, smooth: bool = True
 ) -> float:
-    """BLEU of tokenised text (Papineni et al., 2002), 0 to 100. `scores` tokenises for you."""
+    """BLEU of tokenised text, 0 to 100; `smooth=False` is Papineni et al. (2002). `scores` tokenises for you."""
     return bleu_of(bleu_statistics(hypotheses, references, order), smooth)
 
 # %% ../../nbs/translation/bleu.ipynb #cell35
 def tokenize_13a(text: str) -> str:
     """The tokens of mteval-v13a, separated by spaces: sacreBLEU's default."""
+    text = text.replace("<skipped>", "")
     for entity, character in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
         text = text.replace(entity, character)
-    text = re.sub(r"([{-~[-` -&(-+:-@/])", r" \1 ", f" {text.replace('<skipped>', '')} ")
+    text = re.sub(r"([{-~[-` -&(-+:-@/])", r" \1 ", f" {text} ")
     text = re.sub(r"([^0-9])([.,])", r"\1 \2 ", text)
     text = re.sub(r"([.,])([^0-9])", r" \1 \2", text)
     text = re.sub(r"([0-9])(-)", r"\1 \2 ", text)
@@ -133,7 +140,10 @@ def tokenize_13a(text: str) -> str:
 
 # %% ../../nbs/translation/bleu.ipynb #cell40
 def moses_tokens(lines: Sequence[str], language: str) -> list[str]:
-    """What Moses' `tokenizer.perl` alone makes of each line; tokens are separated by one space."""
+    """Moses tokens of each line by sacremoses, a port of `tokenizer.perl`; separated by one space.
+
+    A language that Moses has no list of abbreviations for is cut by the English one.
+    """
     from sacremoses import MosesTokenizer
 
     tokenizer = MosesTokenizer(language)
@@ -182,9 +192,10 @@ def scores(
     The texts are plain: detokenised, cased, one sentence a line.
 
     Raises:
-        ValueError: no lines, no references, or numbers of lines that differ.
+        ValueError: as `reference_files`.
     """
     files = [list(hypotheses), *reference_files(hypotheses, references)]
+    tool = f"moses-{language}-sacremoses-{version('sacremoses')}"
     moses = [moses_tokens(file, language) for file in files]
     lowered = [moses_tokenize(file, language, True) for file in files]
     split = [[split_compounds(line) for line in file] for file in moses]
@@ -194,9 +205,9 @@ def scores(
         bleu_score("BLEU 13a", BLEU(), files),
         bleu_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
         bleu_score("BLEU intl", BLEU(tokenize="intl"), files),
-        bleu_score("BLEU Moses", counted, moses, f"moses-{language}"),
-        bleu_score("BLEU Moses, lower-cased", lower_counted, lowered, f"moses-{language}-normalised"),
-        bleu_score("BLEU Moses, compounds split", counted, split, f"moses-{language}-atat"),
+        bleu_score("BLEU Moses", counted, moses, tool),
+        bleu_score("BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"),
+        bleu_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
         chrf_score("chrF", CHRF(), files),
         chrf_score("chrF++", CHRF(word_order=2), files),
     ]
@@ -228,17 +239,22 @@ def compare(
     baseline: Sequence[str],
     system: Sequence[str],
     references: Sequence[str] | Sequence[Sequence[str]],
-    samples: int = 1000,
+    samples: int = 10_000,
 ) -> Comparison:
-    """Paired bootstrap of two outputs for the same sentences, by BLEU 13a (Koehn, 2004).
+    """Two outputs for the same sentences by BLEU 13a: as many draws for the intervals as trials for p.
+
+    The test is approximate randomisation, two-sided (Riezler and Maxwell, 2005).
 
     Raises:
-        ValueError: no lines, no references, or numbers of lines that differ.
+        ValueError: as `reference_files`, or if samples is below 1.
     """
+    if samples < 1:
+        raise ValueError(f"samples is {samples}: draw at least one, and thousands for a p-value worth quoting")
     reference_files(baseline, references)
     files = reference_files(system, references)
     outputs: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline)), ("system", list(system))]
-    _, results = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=samples)()
+    test = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="ar", n_samples=samples, n_ar_confidence=samples)
+    _, results = test()
     first, second = (result for result in results["BLEU"] if isinstance(result, Result))
-    p_value = 1.0 if list(baseline) == list(system) else second.p_value
+    p_value = 1.0 if first.score == second.score else second.p_value
     return Comparison(first.score, float(first.ci or 0), second.score, float(second.ci or 0), float(p_value or 0))

@@ -53,9 +53,8 @@ def new_folder(folder: str | Path) -> Iterator[Path]:
 def self_contained(tokenizer: Tokenizer) -> Tokenizer:
     """A copy that also makes each run of white space one space and strips the ends, as `Translator` does before it."""
     copy = Tokenizer.from_str(tokenizer.to_str())
-    spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    spaces = [normalizers.Replace(Regex(r"[\s\x1c-\x1f]+"), " "), normalizers.Strip()]
     copy.normalizer = normalizers.Sequence([*spaces, copy.normalizer])
-    copy.encode_special_tokens = True
     return copy
 
 # %% ../../nbs/translation/export.ipynb #cell14
@@ -78,15 +77,20 @@ texts = target.batch_decode(outputs, skip_special_tokens=True)""",
 from tokenizers import Tokenizer
 
 source, target = (Tokenizer.from_file(name) for name in ("tokenizer.json", "{target}"))
+source.encode_special_tokens = True  # "[eos]" typed in a text is five characters
 rows = [source.encode(line).tokens for line in ["..."]]
-found = ctranslate2.Translator(".").translate_batch(rows, beam_size=4, length_penalty=0.6)
-texts = [target.decode([target.token_to_id(token) for token in each.hypotheses[0]]) for each in found]""",
+found = ctranslate2.Translator(".").translate_batch(
+    rows, beam_size=4, length_penalty=0.6, suppress_sequences=[["[pad]"], ["[bos]"]],
+    max_input_length=0, max_decoding_length={max_length})
+ids = [[target.token_to_id(token) for token in each.hypotheses[0]] for each in found]
+texts = target.decode_batch(ids, skip_special_tokens=False)""",
     "onnx": """from tokenizers import Tokenizer
 from annotated_transformer.translation.export import greedy_onnx, open_onnx
 
 source, target = (Tokenizer.from_file(name) for name in ("tokenizer.json", "{target}"))
+source.encode_special_tokens = True  # "[eos]" typed in a text is five characters
 rows = [source.encode(line).ids for line in ["..."]]
-texts = target.decode_batch(greedy_onnx(open_onnx("."), rows))""",
+texts = target.decode_batch(greedy_onnx(open_onnx("."), rows), skip_special_tokens=False)""",
 }
 PENALTY = ("A beam's scores are divided by length^length_penalty, where the paper divides by ((5 + length) / 6)^alpha; "
            "with a penalty of 0 the two agree.")
@@ -99,7 +103,8 @@ def write_readme(folder: Path, form: str, tokenizer: PairTokenizer, config: Tran
     target = "tokenizer.json" if tokenizer.joint else "target_tokenizer.json"
     notes = [
         f"Sources and outputs have at most {config.max_length} tokens.",
-        "Characters that the model never saw become [unk], without an error.",
+        "Characters that the model never saw become [unk], without an error."
+        + (" An [unk] in the output is left out." if form == "marian" else ""),
         LOOP if form == "onnx" else PENALTY]
     if tokenizer.moses:
         case = "in lower case, " if tokenizer.lowercase else ""
@@ -108,7 +113,8 @@ def write_readme(folder: Path, form: str, tokenizer: PairTokenizer, config: Tran
             f"{tokenizer.src_lang!r}, {tokenizer.lowercase}) before and moses_detokenize(lines, "
             f"{tokenizer.tgt_lang!r}) after, both from annotated_transformer.data.tokenizer.")
     text = [f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}", "Run in this folder:"]
-    text += [f"```python\n{USAGE[form].format(target=target)}\n```", "\n".join(f"- {note}" for note in notes)]
+    code = USAGE[form].format(target=target, max_length=config.max_length)
+    text += [f"```python\n{code}\n```", "\n".join(f"- {note}" for note in notes)]
     (folder / "README.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 # %% ../../nbs/translation/export.ipynb #cell20
@@ -222,11 +228,14 @@ def marian_config(config: TransformerConfig) -> dict:
 
 # %% ../../nbs/translation/export.ipynb #cell51
 def marian_generation(config: TransformerConfig) -> dict:
-    """The content of generation_config.json: beam 4, and never padding or begin in an output, as in our search."""
+    """The content of generation_config.json: beam 4, and never padding or begin in an output, as in our search.
+
+    `max_length` counts the begin token.
+    """
     return {
         "pad_token_id": config.pad_id, "bos_token_id": config.bos_id, "eos_token_id": config.eos_id,
         "decoder_start_token_id": config.bos_id, "bad_words_ids": [[config.pad_id], [config.bos_id]],
-        "num_beams": 4, "length_penalty": 0.6, "max_length": config.max_length}
+        "num_beams": 4, "length_penalty": 0.6, "max_length": config.max_length + 1}
 
 # %% ../../nbs/translation/export.ipynb #cell53
 def hugging_face_tokenizer(config: TransformerConfig) -> dict:
@@ -415,11 +424,12 @@ def quietly() -> Iterator[None]:
 def to_onnx(
     module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], varying: dict[str, dict[int, Any]], path: Path
 ) -> None:
-    """Record a module on example inputs by name; `varying` gives the axes that may have any size."""
+    """Record a module on example inputs by name; `varying` gives the axes whose sizes may vary."""
     with quietly(), torch.inference_mode():
         torch.onnx.export(
             module.eval(), tuple(inputs.values()), str(path), dynamo=True, external_data=False, verbose=False,
-            input_names=list(inputs), output_names=outputs, dynamic_shapes=tuple(varying[name] for name in inputs))
+            input_names=list(inputs), output_names=outputs, opset_version=20,
+            dynamic_shapes=tuple(varying[name] for name in inputs))
 
 # %% ../../nbs/translation/export.ipynb #cell95
 def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
@@ -471,11 +481,18 @@ def open_onnx(folder: str | Path) -> tuple[Any, Any, dict]:
 
 # %% ../../nbs/translation/export.ipynb #cell103
 def greedy_onnx(parts: tuple[Any, Any, dict], rows: list[list[int]]) -> list[list[int]]:
-    """The target ids of each source row, without begin and end, by greedy search over `open_onnx`'s parts."""
+    """The target ids of each source row, without begin and end, by greedy search over `open_onnx`'s parts.
+
+    Raises: ValueError for a source longer than the model can read.
+    """
     encoder, step, config = parts
     pad, bos, eos = config["pad_id"], config["bos_id"], config["eos_id"]
+    if not rows:
+        return []
     limits = [min(len(row) + 50, config["max_length"]) for row in rows]
     width = max(map(len, rows))
+    if width > config["max_length"]:
+        raise ValueError(f"a source has {width} tokens and the model reads {config['max_length']}: shorten it")
     ids = np.array([row + [pad] * (width - len(row)) for row in rows], dtype=np.int64)
     names = ["mask", "memory_keys", "memory_values"]
     state = dict(zip(names, encoder.run(names, {"ids": ids}), strict=True))

@@ -73,7 +73,10 @@ class BFloat16Linear:
 
 # %% ../../nbs/translation/speed.ipynb #cell21
 class Int8Linear(BFloat16Linear):
-    """x W^T + b with 8-bit weights and one scale for each output: read as they are for a single row."""
+    """x W^T + b with 8-bit weights and one scale for each output: read as they are for a single row.
+
+    A matrix whose number of inputs is no multiple of 16 is always multiplied in bfloat16.
+    """
 
     def __init__(self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None):
         self.scale = (weight.detach().abs().amax(dim=1) / 127).clamp(min=1e-8).bfloat16()
@@ -83,7 +86,7 @@ class Int8Linear(BFloat16Linear):
 
     def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
-        if len(x) > 1:
+        if len(x) > 1 or x.size(1) % 16:
             return super().__call__(x, relu)
         y = torch._weight_int8pack_mm(x.bfloat16(), self.rounded, self.scale)
         y = y if self.bias is None else y + self.bias
@@ -111,7 +114,8 @@ class Projections:
     def __call__(self, x: Float[Tensor, "rows d_model"], sentences: int) -> list[Float[Tensor, "sentence h each d"]]:
         """One tensor for each matrix; the rows are those of the first sentence, then those of the second, …"""
         parts = self.product(x).split_with_sizes(self.sizes, dim=-1)
-        return [part.view(sentences, -1, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts]
+        each = len(x) // max(sentences, 1)
+        return [part.view(sentences, each, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts]
 
 # %% ../../nbs/translation/speed.ipynb #cell29
 def attend(
@@ -211,7 +215,10 @@ class FastCache:
         self.ancestors = self.beams.new_empty(len(src_mask), beam_size, 0)
 
     def past_mask(self) -> Float[Tensor, "sentence 1 beam keys"] | None:
-        """Who among a sentence's beams, position by position up to the next one, is whose ancestor; added to scores."""
+        """Let each beam be its own ancestor at the next position, and tell who sees whose keys; once a step.
+
+        It is added to the scores.
+        """
         if self.beam_size == 1:
             return None
         itself = self.beams.expand(len(self.ancestors), -1)[..., None]
