@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent / "pretrained" / "phrasebook-en-de"
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-console = Console(highlight=False)
+console = Console(highlight=False, markup=False, emoji=False)  # what is printed is text, also "[unk]"
 
 Model = Annotated[
     Path, typer.Option("--model", "-m", help="A model folder; the shipped English-German phrasebook if none is named.")
@@ -54,8 +55,12 @@ def train(
     tgt: Annotated[str | None, typer.Option(help="Target language, as in the file's name.")] = None,
     valid: Annotated[str | None, typer.Option(help="Prefix of your own validation files.")] = None,
     recipe: Annotated[
-        str, typer.Option(help="The recipe whose settings your own files are trained with.")
-    ] = "multi30k-en-de-tiny",
+        str | None,
+        typer.Option(
+            help="The recipe whose settings your own files are trained with, text as it is: multi30k-en-de-tiny if none is "
+            "named."
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,9 +94,12 @@ def train(
         plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
         folder = out or Path("runs") / Path(source).name
         pairs = training_pairs(plan, valid, root)
+        new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)  # a place that can't be written is refused before the work begins
         if dry_run:
             found = rehearse(plan, folder / ".dry-run", *pairs, cpu=cpu)
+            if new and found:
+                folder.rmdir()
             for name, value in found.items():
                 console.print(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}", soft_wrap=True)
         else:
@@ -133,14 +141,16 @@ def rehearse(
     cpu: bool,
     pairs: int = 50_000,
 ) -> dict[str, int | float | str]:
-    """A recipe in small, up to the translation of one sentence; what was found, in the first process. Leaves nothing.
+    """A recipe in small, up to the translation of one sentence; what was found, in the first process. Leaves no file.
 
     The model and the batches are the recipe's; the vocabulary is made from the first `pairs` of the corpus.
     """
     from annotated_transformer.training.recipes import Beginning, dry, prepare
     from annotated_transformer.training.trainer import fit
 
-    shutil.rmtree(folder, ignore_errors=True)
+    first = os.environ.get("RANK", "0") == "0"
+    if first:
+        shutil.rmtree(folder, ignore_errors=True)
     records: list[dict] = []
     some = Beginning(valid_pairs, 20)
     try:
@@ -150,10 +160,10 @@ def rehearse(
             return {}
         sentence = next(iter(some))[0]
         with warnings.catch_warnings(action="ignore"):  # after three updates no sentence ends by itself
-            translation = open_translator(folder / "model", "cpu").translate([sentence], unknown="keep")[0]
+            translation = open_translator(folder / "model", "cpu").translate([sentence], split=True, unknown="keep")[0]
         return {"outcome": outcome} | findings(plan, run, records) | {"sentence": sentence, "translation": translation}
     finally:
-        if os.environ.get("RANK", "0") == "0":
+        if first:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -180,15 +190,18 @@ def findings(plan: "Recipe", run: "Run", records: list[dict]) -> dict[str, int |
     }
 
 
-def training_plan(source: str, own: list[str | None], settings_from: str) -> "Recipe":
+def training_plan(source: str, own: list[str | None], settings_from: str | None) -> "Recipe":
     """The named recipe, or with own files' source language, target language and validation prefix, one applied to them."""
     from annotated_transformer.training.recipes import recipe
 
     if own == [None, None, None]:
+        if settings_from is not None:
+            raise ValueError("--recipe goes with files of your own; a recipe has its own settings, and --set changes them")
         return recipe(source)
     if None in own:
         raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
-    return replace(recipe(settings_from), corpus=source, src=own[0], tgt=own[1], moses=False, lowercase=False)
+    plan = recipe(settings_from or "multi30k-en-de-tiny")
+    return replace(plan, corpus=source, src=own[0], tgt=own[1], moses=False, lowercase=False)
 
 
 def training_pairs(
@@ -210,6 +223,8 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
 
     parts = {"architecture": plan.architecture, "training": plan.training, "recipe": plan}
     owners = {field.name: part for part, values in reversed(parts.items()) for field in fields(values)}
+    for name in ("pad_id", "bos_id", "eos_id", "src_vocab_size", "tgt_vocab_size", "shared_vocab"):
+        del owners[name]  # the tokenizer decides these
     changes: dict[str, dict] = {part: {} for part in parts}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -248,7 +263,7 @@ def translate(
     ] = None,
     beam_size: Beam = 4,
     alpha: Alpha = 0.6,
-    n_best: Annotated[int, typer.Option(help="Translations of each sentence, best first, each with its score.")] = 1,
+    n_best: Annotated[int, typer.Option(help="Translations of each sentence, best first, each with its score; the beam is as wide at least.")] = 1,
     split: Annotated[
         bool,
         typer.Option("--split", help="Cut input that is too long at the ends of sentences instead of refusing it."),
@@ -274,13 +289,16 @@ def translate(
     if text is not None and input is not None:
         raise ValueError("give a text or --input, not both")
     lines = [text] if text is not None else input_lines(input)
+    if n_best != 1 and split:
+        raise ValueError("--n-best lists translations of whole sentences: leave out --split")
     if n_best == 1:
         at_once = 1 if input is None else 64
         for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
             print(translation, flush=True)
         return
     for number, line in enumerate(lines, start=1):
-        found = translator.n_best([line], n_best, max(beam_size, n_best), alpha, unknown, first_line=number)
+        width = max(beam_size, n_best) if beam_size > 0 else beam_size
+        found = translator.n_best([line], n_best, width, alpha, unknown, first_line=number)
         for candidate in found[0]:
             print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
 
@@ -299,9 +317,12 @@ def input_lines(path: Path | None) -> Iterator[str]:
 
         yield from read_lines(path)
         return
+    if sys.stdin is None:
+        raise ValueError("standard input is closed: give a text or --input")
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
-            yield line.decode("utf-8").rstrip("\r\n")
+            text = line.decode("utf-8").rstrip("\r\n")
+            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError:
             raise ValueError(f"standard input, line {number}: not UTF-8; convert it, for example with iconv") from None
 
@@ -316,7 +337,7 @@ def evaluate(
     hypothesis: Annotated[
         Path | None, typer.Option(help="Score this output file against --reference; no model is used.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="The language of --hypothesis, such as de.")] = None,
+    language: Annotated[str | None, typer.Option(help="The language of the output, such as de; the model's if none is named.")] = None,
     beam_size: Beam = 4,
     alpha: Alpha = 0.6,
     limit: Annotated[int | None, typer.Option(help="Only the first so many pairs.")] = None,
@@ -336,32 +357,33 @@ def evaluate(
 
     `annotated-transformer evaluate --hypothesis out.de --reference test.de --language de`
     """
+    from annotated_transformer.data.corpus import write_whole
     from annotated_transformer.translation.bleu import format_scores, scores
 
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit is {limit}: evaluate at least one pair")
+    refuse_folders(save, record)
     if hypothesis is not None:
-        if reference is None or language is None:
-            raise ValueError("--hypothesis needs --reference and --language")
-        outputs, references = list(input_lines(hypothesis)), list(input_lines(reference))
+        if reference is None or language is None or corpus is not None or source is not None:
+            raise ValueError("--hypothesis needs --reference and --language, and no --corpus or --source")
+        outputs, references = (list(islice(input_lines(path), limit)) for path in (hypothesis, reference))
     else:
         translator = open_translator(model, device, precision)
-        language = translator.tokenizer.tgt_lang
-        pairs = test_pairs(translator, corpus, split, source, reference, root)[:limit]
-        outputs = translator.translate([pair[0] for pair in pairs], beam_size=beam_size, alpha=alpha, unknown="keep")
+        language = language or translator.tokenizer.tgt_lang
+        pairs = list(islice(test_pairs(translator, corpus, split, source, reference, root), limit))
+        outputs = translator.translate([pair[0] for pair in pairs], beam_size, alpha, split=True, unknown="keep")
         references = [pair[1] for pair in pairs]
         if translator.tokenizer.lowercase:
             console.print("The model writes lower case: compare the lower-cased scores.")
     results = scores(outputs, references, language)
     exact = sum(a == b for a, b in zip(outputs, references, strict=True)) / len(references)
-    if save is not None:
-        write_whole(save, "".join(f"{line}\n" for line in outputs))
-    if record is not None:
-        write_whole(
-            record,
-            json.dumps({"sentences": len(outputs), "exact": exact, "scores": [asdict(r) for r in results]}, indent=2)
-            + "\n",
-        )
     print(format_scores(results))
-    print(f"exactly right: {exact:.1%} of {len(outputs):,}")
+    print(f"exactly right: {exact:.1%} of {len(outputs):,}", flush=True)
+    if save is not None:
+        write_whole(save, "".join(f"{line}\n" for line in outputs).encode())
+    if record is not None:
+        found = {"sentences": len(outputs), "exact": exact, "scores": [asdict(result) for result in results]}
+        write_whole(record, (json.dumps(found, indent=2) + "\n").encode())
 
 
 def test_pairs(
@@ -371,22 +393,22 @@ def test_pairs(
     source: Path | None,
     reference: Path | None,
     root: Path | None,
-) -> list[tuple[str, str]]:
+) -> Iterable[tuple[str, str]]:
     """The pairs to evaluate on: a named corpus's split, or two files."""
     from annotated_transformer.data.corpus import load_corpus, parallel_files
 
-    if corpus is not None:
-        return list(load_corpus(corpus, split, translator.tokenizer.src_lang, translator.tokenizer.tgt_lang, root))
-    if source is None or reference is None:
+    if corpus is not None and source is None and reference is None:
+        return load_corpus(corpus, split, translator.tokenizer.src_lang, translator.tokenizer.tgt_lang, root)
+    if source is None or reference is None or corpus is not None:
         raise ValueError("name a --corpus, or both --source and --reference")
-    return list(parallel_files(source, reference))
+    return parallel_files(source, reference)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file under a temporary name, then rename it."""
-    draft = path.with_name(f".draft-{path.name}")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
+def refuse_folders(*paths: Path | None) -> None:
+    """Raises: ValueError for a file to write whose name is that of a folder, before any work is done."""
+    for path in paths:
+        if path is not None and path.is_dir():
+            raise ValueError(f"{path} is a folder: name a file")
 
 
 @app.command()
@@ -411,7 +433,8 @@ def score(
     pairs = list(parallel_files(source, target)) if files else [(source, target)]
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     for result, one, other in zip(translator.score(sources, targets), sources, targets, strict=True):
-        print(f"{result.total:.4f}\t{result.total / len(result.token_log_probabilities):.4f}\t{one}\t{other}")
+        mean = result.total / len(result.token_log_probabilities)
+        print(f"{result.total:.4f}\t{mean:.4f}\t{one}\t{other}", flush=True)
 
 
 @app.command()
@@ -428,8 +451,10 @@ def attend(
 
     `annotated-transformer attend "Sunday, March 21, 2027" --out attention.html`
     """
+    from annotated_transformer.data.corpus import write_whole
     from annotated_transformer.plots import attention_page
 
+    refuse_folders(out)
     attention = open_translator(model, device).attention(text, target)
     source, outputs = attention.source, attention.target
     sides = {
@@ -441,7 +466,7 @@ def attend(
         {"name": name, "queries": queries, "keys": keys, "weights": weights}
         for name, (queries, keys, weights) in sides.items()
     ]
-    write_whole(out, attention_page(" ".join(source), " ".join(outputs), panels))
+    write_whole(out, attention_page(" ".join(source), " ".join(outputs), panels).encode())
     console.print(f"wrote {out}", soft_wrap=True)
 
 
@@ -584,6 +609,11 @@ def main() -> None:
         app()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not (isinstance(error, MemoryError) or "out of memory" in str(error) or "not enough memory" in str(error)):
+            raise
+        print("error: out of memory: take a smaller beam, batch or model, or another --device", file=sys.stderr)
         sys.exit(2)
 
 

@@ -1,12 +1,12 @@
 """Score a Multi30k run on its three test sets by every convention and record it beside its training log.
 
     torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny \
-        --out runs/multi30k-en-de-tiny
+        --out runs/multi30k-en-de-tiny --set keep=40
     python benchmarks/multi30k.py runs/multi30k-en-de-tiny ["a note on the run for the record"]
 
-Needs ANNOTATED_TRANSFORMER_DATA. The last ten checkpoints are averaged; beam width and length penalty are chosen on the
-validation split alone. Writes record.json and log.jsonl into the folder of results/ that has the run's name, where the
-chapter nbs/translation/multi30k.ipynb finds them.
+The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. The last ten checkpoints are
+averaged; beam width and length penalty are chosen on the validation split alone. Writes record.json and log.jsonl into
+the folder of results/ that has the run's name, where the chapter nbs/translation/multi30k.ipynb finds them.
 """
 
 import json
@@ -20,8 +20,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
+from sacrebleu.metrics import BLEU
 
 from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.tokenizer import moses_tokenize
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
@@ -37,8 +39,17 @@ def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -
     start = time.perf_counter()
     outputs = translator.translate([source for source, _ in pairs], beam_size=beam_size, alpha=alpha, unknown="keep")
     seconds = time.perf_counter() - start
-    results = {result.name: asdict(result) for result in scores(outputs, [target for _, target in pairs], "de")}
-    return {"sentences": len(pairs), "seconds": round(seconds, 1), "scores": results}
+    targets = [target for _, target in pairs]
+    results = {result.name: asdict(result) for result in scores(outputs, targets, "de")}
+    return {"sentences": len(pairs), "seconds": round(seconds, 1), "scores": results,
+            "interval": round(interval(outputs, targets), 4)}
+
+
+def interval(outputs: list[str], targets: list[str]) -> float:
+    """Half the width of the 95 % bootstrap interval of the main score, 1,000 draws."""
+    files = [moses_tokenize(lines, "de", lowercase=True) for lines in (outputs, targets)]
+    counted = BLEU(tokenize="none", smooth_method="none", force=True)
+    return counted.corpus_score(files[0], [files[1]], n_bootstrap=1_000)._ci
 
 
 def averaging(run: Path, search: tuple[int, float], average: float) -> dict[str, float]:
@@ -58,17 +69,18 @@ def averaged(run: Path) -> Translator:
 def main(run: Path, note: str) -> None:
     """Choose the search on the validation split, score the tests, write the record."""
     translator = averaged(run)
-    choices = [(5, alpha) for alpha in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6)]
+    choices = [(5, alpha) for alpha in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)]
     grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
     best = max(grid, key=lambda choice: grid[choice])
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    described = json.loads((run / "run.json").read_text(encoding="utf-8"))
     record = {
         "commands": [
             "torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny "
-            f"--out {run}",
+            f"--out {run} --set keep={described['training']['keep']}",
             f"python benchmarks/multi30k.py {run}",
         ],
-        "run": json.loads((run / "run.json").read_text(encoding="utf-8")),
+        "run": described,
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {name: version(name) for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")},
         "note": note,

@@ -109,6 +109,31 @@ def test_a_flipped_bit_and_a_newer_format_are_seen(tokenizer, tmp_path):
         TokenizedPairs.open(tmp_path / "p")
 
 
+def test_changed_offsets_are_seen(tokenizer, tmp_path):
+    TokenizedPairs.build(TEXTS[:20], tokenizer, tmp_path / "p")
+    path = tmp_path / "p" / "src.offsets.npy"
+    changed = bytearray(path.read_bytes())
+    changed[-80] ^= 1
+    path.write_bytes(changed)
+    with pytest.raises(ValueError, match="src.offsets.npy does not fit"):
+        TokenizedPairs.open(tmp_path / "p")
+
+
+def test_a_place_for_pairs_that_cannot_be_written(tokenizer, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file", tmp_path / "file" / "p"):
+        with pytest.raises(ValueError, match="can't be written"):
+            TokenizedPairs.build(TEXTS[:20], tokenizer, place)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(ValueError, match="p can't be written .*No space left.*: free some space"):
+        TokenizedPairs.build(TEXTS[:20], tokenizer, tmp_path / "p")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_long_pairs_are_dropped_and_counted(pairs, tokenizer):
     kept = TokenizedPairs.build(TEXTS, tokenizer, max_length=12)
     assert max(kept.src_lengths.max(), kept.tgt_lengths.max()) <= 12

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_run import data
 
+from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
@@ -215,6 +216,46 @@ def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
     assert same(load_model(folder)[0], new_model(1)) and [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
+def test_a_link_stays_a_link(tmp_path, monkeypatch):
+    (tmp_path / "big").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "big")
+    for seed in (0, 1):
+        save_model(tmp_path / "link", new_model(seed), data()[0])
+    assert (tmp_path / "link").is_symlink() and same(load_model(tmp_path / "big")[0], new_model(1))
+    monkeypatch.chdir(tmp_path / "big")
+    save_model(".", new_model(2), data()[0])
+    assert same(load_model(tmp_path / "link")[0], new_model(2))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "link"]
+
+
+def test_the_old_model_comes_back_when_the_new_one_cannot_take_its_place(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(checkpoint.os, "replace", refuse)
+    with pytest.raises(ValueError, match="Input/output error"):
+        save_model(folder, new_model(1), data()[0])
+    assert same(load_model(folder)[0], new_model()) and [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_only_whole_names_are_checkpoints(tmp_path):
+    for name in ("step-00000004", "step-00000004-backup", "step-00000012", "step-x"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-00000004", "step-00000012"]
+
+
+def test_a_resumed_run_does_not_hold_on_to_the_file(tmp_path):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    other = new_model(5)
+    restored = adam(other)
+    load_checkpoint(tmp_path / "c", other, restored)
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("needs Linux's list of mapped files")
+    assert str(tmp_path) not in maps.read_text() and restored.state
+
+
 def test_averages_are_exact_and_ties_are_kept(tmp_path):
     models = [new_model(seed) for seed in range(3)]
     folders = [tmp_path / str(seed) for seed in range(3)]
@@ -235,6 +276,18 @@ def test_what_does_not_belong_together_is_not_averaged(folder, change):
     with pytest.raises(ValueError, match="can't be averaged"):
         average_checkpoints([folder, folder.with_name("other")], folder.with_name("mean"))
     assert not folder.with_name("mean").exists()
+
+
+def test_target_vocabularies_are_compared_as_well(tmp_path):
+    pairs = [("one two", "eins zwei"), ("two three", "zwei drei")] * 5
+    tokenizer = train_tokenizer(pairs, "en", "de", 30, joint=False)
+    sizes = dict(src_vocab_size=tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, shared_vocab=False)
+    for name in ("a", "b"):
+        save_model(tmp_path / name, new_model(**sizes), tokenizer)
+    path = tmp_path / "b" / "target_tokenizer.json"
+    path.write_text(path.read_text().replace('"z"', '"q"'))
+    with pytest.raises(ValueError, match="target_tokenizer.json and can't be averaged"):
+        average_checkpoints([tmp_path / "a", tmp_path / "b"], tmp_path / "mean")
 
 
 def test_averaging_nothing_is_refused(tmp_path):

@@ -1,9 +1,12 @@
 """The command line as a user meets it: what it prints, and one clear line with status 2 for each kind of bad input."""
 
 import gzip
+import io
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -66,6 +69,22 @@ def test_translate_reads_gzip_and_a_single_text_alike(run, model, tmp_path):
     assert run("translate", "-m", model, "-i", path)[1] == run("translate", "-m", model, "March 3")[1]
 
 
+def test_translate_reads_a_pipe_whole(run, model):
+    reading, writing = os.pipe()
+    os.write(writing, b"March 3\nfive kilometers\n")
+    os.close(writing)
+    status, out, _ = run("translate", "-m", model, "-i", f"/dev/fd/{reading}")
+    assert status == 0 and len(out.splitlines()) == 2
+
+
+def test_a_byte_order_mark_is_no_character(run, model, monkeypatch):
+    outputs = []
+    for mark in (b"", b"\xef\xbb\xbf"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mark + b"March 3\n")))
+        outputs.append(run("translate", "-m", model)[:2])
+    assert outputs[0] == outputs[1] and outputs[0][0] == 0
+
+
 def test_n_best_lists_candidates_best_first(run, model):
     _, out, _ = run("translate", "-m", model, "--n-best", 3, "March 3")
     scores = [float(line.split("\t")[0]) for line in out.splitlines()]
@@ -102,9 +121,19 @@ def test_evaluate_scores_an_output_file_alone(run, tmp_path):
     assert status == 0 and "100" in out and "exactly right: 100.0%" in out
 
 
+def test_evaluate_takes_the_first_of_every_source(run, model, tmp_path):
+    two, three = (lines(tmp_path / name, *["March 3"] * count) for name, count in (("a", 2), ("b", 3)))
+    status, out, _ = run("evaluate", "--hypothesis", three, "--reference", two, "--language", "en", "--limit", 2)
+    assert status == 0 and "of 2" in out
+    both = ["--source", two, "--reference", two]
+    status, out, _ = run("evaluate", "-m", model, *both, "--limit", 1, "--save", "/dev/null")
+    assert status == 0 and "of 1" in out and Path("/dev/null").is_char_device()
+
+
 def test_attend_writes_one_page_with_every_head(run, model, tmp_path):
-    page = tmp_path / "page.html"
-    status, _, _ = run("attend", "-m", model, "March 3", "--out", page)
+    page = tmp_path / "page[v2].html"
+    status, out, _ = run("attend", "-m", model, "March 3", "--out", page)
+    assert str(page) in out.replace("\n", "")
     text = page.read_text(encoding="utf-8")
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
     assert status == 0 and "https://" not in text
@@ -171,6 +200,18 @@ def test_bytes_that_are_not_utf8(run, model, tmp_path):
     refused(run("translate", "-m", model, "-i", path), "latin.en", "2", "UTF-8")
 
 
+def test_an_argument_that_is_not_utf8(run, model):
+    refused(run("translate", "-m", model, "caf\udce9"), "not valid UTF-8")
+
+
+def test_memory_that_runs_out(run, model, monkeypatch):
+    def full(*_, **__):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+    monkeypatch.setattr(Transformer, "encode", full)
+    refused(run("score", "-m", model, "March 3", "3. März"), "out of memory", "--device")
+
+
 def test_blank_line(run, model, tmp_path):
     refused(run("translate", "-m", model, ""), "blank")
     refused(run("translate", "-m", model, "-i", lines(tmp_path / "b.en", "March 3", "  ")), "2", "blank")
@@ -193,6 +234,19 @@ def test_misspelt_names_get_the_nearest(run, model, tmp_path):
     refused(run("evaluate", "-m", model, "--corpus", "multi3k"), "multi30k")
 
 
+def test_options_that_contradict_each_other(run, model, tmp_path):
+    refused(run("translate", "-m", model, "--n-best", 2, "--split", "March 3"), "--n-best", "--split")
+    refused(run("train", "phrasebook", "--recipe", "iwslt14-de-en"), "--recipe")
+    both = ["--hypothesis", "a", "--reference", "b", "--language", "de", "--corpus", "phrasebook"]
+    refused(run("evaluate", *both), "--corpus")
+    refused(run("evaluate", "-m", model, "--corpus", "phrasebook", "--source", "a"), "--corpus", "--source")
+
+
+def test_settings_that_the_tokenizer_decides_are_none(run, tmp_path):
+    for setting in ("bos_id=3", "src_vocab_size=9", "shared_vocab=false"):
+        refused(run("train", "phrasebook", "--set", setting, "--out", tmp_path / "x"), "unknown setting")
+
+
 def test_settings_out_of_range(run, tmp_path):
     refused(run("train", "phrasebook", "--set", "steps=-1", "--out", tmp_path / "x"), "steps")
     refused(run("train", "phrasebook", "--set", "dropout=1.5", "--out", tmp_path / "x"), "dropout")
@@ -206,6 +260,9 @@ def test_languages_the_phrasebook_lacks(run, tmp_path):
 
 def test_beam_and_limits_out_of_range(run, model):
     refused(run("translate", "-m", model, "--beam-size", 0, "March 3"), "beam_size")
+    refused(run("translate", "-m", model, "--beam-size", 0, "--n-best", 2, "March 3"), "beam_size")
+    refused(run("translate", "-m", model, "--alpha", 1000, "March 3"), "alpha")
+    refused(run("evaluate", "-m", model, "--corpus", "phrasebook", "--limit", -5), "--limit")
     refused(run("info", "base", "--length", 0), "--length")
 
 
@@ -259,5 +316,6 @@ def test_a_device_that_is_not_there(run, model):
 def test_a_place_that_cannot_be_written(run, model, tmp_path):
     file = lines(tmp_path / "file", "x")
     refused(run("attend", "-m", model, "March 3", "--out", file / "page.html"), "file")
+    refused(run("attend", "-m", model, "March 3", "--out", tmp_path), "is a folder")
     refused(run("average", model, "--out", file / "mean"), "file")
     refused(run("train", "phrasebook", "--out", file / "run"), "file")

@@ -307,6 +307,7 @@ def test_a_seed_repeats_the_draws():
     (lambda m, s: beam(m, s, 2, n_best=0), "n_best is 0"),
     (lambda m, s: beam(m, s, 2, alpha=math.nan), "alpha is nan"),
     (lambda m, s: sample(m, s, temperature=0.0), "temperature is 0.0.*greedy"),
+    (lambda m, s: sample(m, s, temperature=math.inf), "temperature is inf"),
     (lambda m, s: sample(m, s, top_k=0), "top_k is 0"),
     (lambda m, s: sample(m, s, top_p=0.0), "top_p is 0.0"),
     (lambda m, s: greedy(m, s, 0), "max_length is 0"),

@@ -24,7 +24,7 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training import trainer
 from annotated_transformer.training.checkpoint import checkpoints, load_model
 from annotated_transformer.training.recipes import Recipe, prepare, recipe, recipes
-from annotated_transformer.training.run import TrainingConfig
+from annotated_transformer.training.run import TrainingConfig, resume
 from annotated_transformer.training.trainer import fit, summed_loss, update, validation_loss
 
 TINY_RUN = Path(__file__).with_name("tiny_run.py")
@@ -257,6 +257,27 @@ def test_a_diverged_run_stops_before_it_spoils_a_checkpoint(tmp_path, monkeypatc
     assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
 
 
+def test_a_stop_saves_no_diverged_weights(tmp_path, monkeypatch):
+    real = trainer.update
+
+    def diverges(run, batch):
+        return real(run, batch) * (float("nan") if run.progress.step > 4 else 1.0)
+
+    monkeypatch.setattr(trainer, "update", diverges)
+    monkeypatch.setattr(trainer, "stop_agreed", lambda run, stops: run.progress.step == 6)
+    with pytest.raises(ValueError, match="diverged"):
+        fit(start(tmp_path / "r", log_every=100))
+    assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
+
+
+def test_processes_must_find_the_same_checkpoint(whole, tmp_path, monkeypatch):
+    shutil.copytree(whole, tmp_path / "r")
+    run = start(tmp_path / "r")
+    monkeypatch.setattr(run, "total", lambda value: 2 * value)
+    with pytest.raises(ValueError, match="find different checkpoints, here of update 12"):
+        resume(run)
+
+
 # Faults
 
 
@@ -399,6 +420,11 @@ def test_launchers_that_would_not_work_are_refused(tmp_path, monkeypatch, enviro
 
 
 def test_what_prepare_refuses(tmp_path):
+    for changes in (dict(pad_id=5), dict(bos_id=3), dict(eos_id=7)):
+        with pytest.raises(ValueError, match="must be 0, 1 and 2"):
+            replace(small_recipe(), architecture=replace(small_recipe().architecture, **changes))
+    with pytest.raises(ValueError, match="vocab_size is -1"):
+        replace(small_recipe(), vocab_size=-1)
     with pytest.raises(ValueError, match="read more than once"):
         prepare(small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True)
     with pytest.raises(ValueError, match="max_tokens is 65"):

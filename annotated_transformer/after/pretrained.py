@@ -7,7 +7,7 @@ __all__ = ['ACTIVATIONS', 'EXPECTED', 'MARIAN_PARTS', 'MarianAttention', 'SwishF
            'exchange_parts', 'MarianTransformer', 'marian_axis', 'check_marian', 'read_marian_config',
            'read_marian_tensors', 'their_name', 'one_to_a_name', 'convert_weights', 'split_code', 'Pieces', 'PiecePair',
            'MarianTokenizer', 'read_pieces', 'save_marian_tokenizer', 'read_marian_tokenizer', 'check_vocabulary',
-           'import_marian', 'is_marian', 'architecture_of', 'load_marian', 'open_translator', 'marian_parameters',
+           'is_marian', 'import_marian', 'architecture_of', 'load_marian', 'open_translator', 'marian_parameters',
            'marian_flops', 'costs_of']
 
 # %% ../../nbs/after/pretrained.ipynb #cell2
@@ -335,7 +335,7 @@ class MarianTokenizer(PiecePair):
         source, target = (read_pieces(directory, side, found["joint"]) for side in ("source", "target"))
         return cls(source, target, found["src_lang"], found["tgt_lang"])
 
-# %% ../../nbs/after/pretrained.ipynb #cell67
+# %% ../../nbs/after/pretrained.ipynb #cell68
 def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
     """One side of a tokenizer, "source" or "target". Raises: ValueError naming a file that is missing or damaged."""
     vocab_path = folder / ("vocab.json" if joint or side == "source" else "target_vocab.json")
@@ -350,7 +350,7 @@ def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
     except (OSError, RuntimeError):
         raise ValueError(f"{path} is damaged or no SentencePiece model: download it again") from None
 
-# %% ../../nbs/after/pretrained.ipynb #cell68
+# %% ../../nbs/after/pretrained.ipynb #cell70
 def save_marian_tokenizer(tokenizer: MarianTokenizer, folder: Path) -> None:
     """Write a tokenizer's files and, as text.json, what `MarianTokenizer.load` asks besides."""
     settings = {name: getattr(tokenizer, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
@@ -362,7 +362,7 @@ def save_marian_tokenizer(tokenizer: MarianTokenizer, folder: Path) -> None:
     for name, side in (("source", tokenizer.source), ("target", tokenizer.target)):
         write_whole(folder / f"{name}.spm", side.model)
 
-# %% ../../nbs/after/pretrained.ipynb #cell70
+# %% ../../nbs/after/pretrained.ipynb #cell72
 def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: str | None = None) -> MarianTokenizer:
     """The tokenizer of a Marian directory; languages that neither it nor the caller names are "und", undetermined."""
     path = folder / "tokenizer_config.json"
@@ -375,7 +375,7 @@ def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: s
     src, tgt = src_lang or found.get("source_lang"), tgt_lang or found.get("target_lang")
     return MarianTokenizer(source, target, str(src or "und"), str(tgt or "und"))
 
-# %% ../../nbs/after/pretrained.ipynb #cell74
+# %% ../../nbs/after/pretrained.ipynb #cell76
 def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: Path) -> None:
     """Raises: ValueError when a tokenizer's size or special tokens are not those of the model."""
     sides = {"source": (tokenizer.source, config.src_vocab_size), "target": (tokenizer.target, config.tgt_vocab_size)}
@@ -386,7 +386,13 @@ def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: P
             raise ValueError(
                 f"{folder}: the {name} vocabulary has {found} and the model {asked}: they don't belong together")
 
-# %% ../../nbs/after/pretrained.ipynb #cell76
+# %% ../../nbs/after/pretrained.ipynb #cell78
+def is_marian(folder: str | Path) -> bool:
+    """Whether a model folder was written by `import_marian`. Raises: ValueError when there is no config.json."""
+    architecture = read_json(Path(folder) / "config.json").get("architecture")
+    return isinstance(architecture, dict) and architecture.get("kind") == "marian"
+
+# %% ../../nbs/after/pretrained.ipynb #cell79
 def import_marian(
     folder: str | Path, out: str | Path, src_lang: str | None = None, tgt_lang: str | None = None
 ) -> None:
@@ -404,18 +410,12 @@ def import_marian(
     with whole_folder(out) as draft:
         write_model(draft, weights, config, tokenizer)
 
-# %% ../../nbs/after/pretrained.ipynb #cell79
-def is_marian(folder: str | Path) -> bool:
-    """Whether a model folder was written by `import_marian`. Raises: ValueError when there is no config.json."""
-    architecture = read_json(Path(folder) / "config.json").get("architecture")
-    return isinstance(architecture, dict) and architecture.get("kind") == "marian"
-
-# %% ../../nbs/after/pretrained.ipynb #cell80
+# %% ../../nbs/after/pretrained.ipynb #cell82
 def architecture_of(folder: str | Path) -> TransformerConfig:
     """The configuration in any model folder, trained here or imported. Raises: ValueError if it can't be read."""
     return read_config(Path(folder), MarianConfig if is_marian(folder) else TransformerConfig)
 
-# %% ../../nbs/after/pretrained.ipynb #cell82
+# %% ../../nbs/after/pretrained.ipynb #cell84
 def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple[MarianTransformer, MarianTokenizer]:
     """The model of an imported folder, in evaluation mode and float32, and its tokenizer.
 
@@ -428,20 +428,20 @@ def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/after/pretrained.ipynb #cell83
+# %% ../../nbs/after/pretrained.ipynb #cell85
 def open_translator(folder: str | Path, device: str = "cpu", precision: str = "float32") -> Translator:
     """The translator of any model folder, trained here or imported. Raises: ValueError if it can't be opened."""
     load = load_marian if is_marian(folder) else load_model
     return Translator(*load(folder, find_device(device)), precision)
 
-# %% ../../nbs/after/pretrained.ipynb #cell95
+# %% ../../nbs/after/pretrained.ipynb #cell97
 MARIAN_PARTS = {
     "embedding": "embedding", "norm": "norms", "feed_forward": "feed-forward",
     "source_attention": "decoder source attention", "decoder": "decoder self-attention",
     "encoder": "encoder attention", "logits_bias": "logits bias",
 }
 
-# %% ../../nbs/after/pretrained.ipynb #cell96
+# %% ../../nbs/after/pretrained.ipynb #cell98
 def marian_parameters(config: MarianConfig) -> dict[str, int]:
     """The number of trained values in each part of the model, counted."""
     counts = dict.fromkeys(MARIAN_PARTS.values(), 0)
@@ -450,7 +450,7 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
             counts[next(part for word, part in MARIAN_PARTS.items() if word in name)] += parameter.numel()
     return counts
 
-# %% ../../nbs/after/pretrained.ipynb #cell98
+# %% ../../nbs/after/pretrained.ipynb #cell100
 def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     """Operations of one sentence pair, forward and backward, in matrix products only."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
@@ -460,7 +460,7 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
-# %% ../../nbs/after/pretrained.ipynb #cell99
+# %% ../../nbs/after/pretrained.ipynb #cell101
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
     """Parameters by part, and operations of a pair of sentences of this length, for either kind of model."""
     if isinstance(config, MarianConfig):

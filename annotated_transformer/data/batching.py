@@ -12,7 +12,6 @@ import io
 import json
 import os
 import shutil
-import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -79,28 +78,32 @@ def write_directory(
     """Write tokenised pairs into a directory that appears only when it is complete.
 
     Raises:
-        ValueError: the directory holds something else, or no pairs are left.
+        ValueError: the directory holds something else or can't be written, or no pairs are left.
     """
-    if directory.exists() and not (directory / "pairs.json").exists() and any(directory.iterdir()):
-        raise ValueError(f"{directory} holds other things than tokenised pairs: name a new or an empty directory")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+    scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
     try:
+        if directory.exists() and not (directory / "pairs.json").exists() and any(directory.iterdir()):
+            raise ValueError(f"{directory} holds other things than tokenised pairs: name a new or an empty directory")
+        scratch.mkdir(parents=True)
         with (scratch / "src.tokens").open("wb") as src_file, (scratch / "tgt.tokens").open("wb") as tgt_file:
             *sides, dropped = write_sides(pairs, tokenizer, (src_file, tgt_file), max_length)
         about = {"format": 1, "pairs": len(sides[0].lengths), "dropped": dropped}
         for name, side in zip(("src", "tgt"), sides, strict=True):
             np.save(scratch / f"{name}.offsets.npy", side.offsets())
-            about[name] = {"dtype": side.dtype.name, "sha256": side.hash.hexdigest()}
+            about[name] = {"dtype": side.dtype.name, "sha256": side.hash.hexdigest(),
+                           "offsets_sha256": hashlib.sha256(side.offsets()).hexdigest()}
         (scratch / "pairs.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         shutil.rmtree(directory, ignore_errors=True)
         os.replace(scratch, directory)
-    except BaseException:
+    except OSError as error:
+        raise ValueError(f"{directory} can't be written ({error}): free some space or name another directory") from None
+    finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        raise
 
 # %% ../../nbs/data/batching.ipynb #cell14
-def read_side(directory: Path, name: str, dtype: str, sha256: str) -> tuple[np.ndarray, np.ndarray]:
+def read_side(
+    directory: Path, name: str, dtype: str, sha256: str, offsets_sha256: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The memory-mapped tokens and offsets of one side. Raises: ValueError when they are not what was written."""
     path = directory / f"{name}.tokens"
     with path.open("rb") as file:
@@ -108,7 +111,8 @@ def read_side(directory: Path, name: str, dtype: str, sha256: str) -> tuple[np.n
             raise ValueError(f"{path.name} was cut short or changed")
     offsets = np.load(directory / f"{name}.offsets.npy", mmap_mode="r", allow_pickle=False)
     tokens = np.memmap(path, dtype, "r")
-    if offsets[-1] != len(tokens):
+    changed = offsets_sha256 is not None and hashlib.sha256(offsets).hexdigest() != offsets_sha256
+    if changed or offsets[-1] != len(tokens):
         raise ValueError(f"{name}.offsets.npy does not fit {path.name}")
     return tokens, offsets
 

@@ -36,16 +36,14 @@ def open_text(path: str | Path) -> io.BufferedIOBase:
         ValueError: there is no such file, it can't be read, or it is empty.
     """
     try:
-        with open(path, "rb") as file:
-            first = file.read(2)
-        if not first:
+        text = open(path, "rb")
+        if text.peek(2)[:2] == b"\x1f\x8b":
+            text.close()
+            text = gzip.open(path)
+        if not text.peek(1):
+            text.close()
             raise ValueError(f"{path} is empty: a corpus needs at least one line")
-        if first != b"\x1f\x8b":
-            return open(path, "rb")
-        with gzip.open(path) as packed:
-            if not packed.read(1):
-                raise ValueError(f"{path} is empty: a corpus needs at least one line")
-        return gzip.open(path)
+        return text
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except (EOFError, OSError, zlib.error) as error:
@@ -94,10 +92,12 @@ def parallel_files(src_path: str | Path, tgt_path: str | Path) -> ParallelFiles:
     """Your own corpus: two UTF-8 files, plain or gzipped, with as many lines.
 
     Raises:
-        ValueError: at once when a file is missing or empty; while reading, for uneven line counts, a blank line
+        ValueError: at once when a file is missing, empty or a pipe; while reading, for uneven line counts, a blank line
             or bytes that are not UTF-8, naming the file and the line.
     """
-    for path in (src_path, tgt_path):
+    for path in map(Path, (src_path, tgt_path)):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ValueError(f"{path} is a pipe or the like, which can be read only once: write it to a file first")
         open_text(path).close()
     return ParallelFiles(Path(src_path), Path(tgt_path))
 
@@ -242,6 +242,9 @@ def write_whole(path: Path, data: bytes) -> None:
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():  # a device such as /dev/null, which must not be replaced
+            path.write_bytes(data)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch.write_bytes(data)
         os.replace(scratch, path)

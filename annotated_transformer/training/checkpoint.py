@@ -12,6 +12,7 @@ __all__ = ['FORMAT', 'whole_folder', 'written_here', 'refuse_foreign', 'flush', 
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
 
     Raises: ValueError when the disk is full, the place can't be written, or `final` holds something else.
     """
+    final = Path(os.path.realpath(final))  # a link stays a link, and "." has a name
     draft = final.with_name(f".draft-{final.name}")
     try:
         refuse_foreign(final)
@@ -75,7 +77,12 @@ def flush(folder: Path) -> None:
 def publish(draft: Path, final: Path) -> None:
     """Give a finished draft its final name; what stood there before is deleted afterwards."""
     old = step_aside(final) if final.exists() else None
-    os.replace(draft, final)
+    try:
+        os.replace(draft, final)
+    except OSError:
+        if old:
+            old.rename(final)
+        raise
     if old:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -241,15 +248,15 @@ def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Ada
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             "step": torch.tensor(float(progress["step"]), device=parameter.device),
-            "exp_avg": share(moments[f"exp_avg/{name}"], parameter),
-            "exp_avg_sq": share(moments[f"exp_avg_sq/{name}"], parameter),
+            "exp_avg": share(moments[f"exp_avg/{name}"].clone(), parameter),
+            "exp_avg_sq": share(moments[f"exp_avg_sq/{name}"].clone(), parameter),
         }
     return progress
 
 # %% ../../nbs/training/checkpoint.ipynb #cell61
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    return sorted(run.glob("checkpoints/step-*"))
+    return sorted(path for path in run.glob("checkpoints/step-*") if re.fullmatch(r"step-\d{8,}", path.name))
 
 # %% ../../nbs/training/checkpoint.ipynb #cell71
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -270,8 +277,10 @@ def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
     """Save the average of some checkpoints as a model folder. Raises: ValueError when they don't match."""
     paths = [Path(folder) for folder in folders]
     weights = average_weights(paths)
+    names = [name for name in ("config.json", "tokenizer.json", "text.json", "target_tokenizer.json")
+             if (paths[0] / name).exists()]
     for path in paths[1:]:
-        for name in ("config.json", "tokenizer.json", "text.json"):
+        for name in names:
             first, other = read_json(paths[0] / name), read_json(path / name)
             if first.get("architecture", first) != other.get("architecture", other):
                 raise ValueError(f"{path} and {paths[0]} differ in {name} and can't be averaged")

@@ -38,7 +38,7 @@ from .schedule import adam
 class TrainingConfig:
     """How to train one model. The defaults are what the paper gives for its base run (§5); it names no precision.
 
-    Steps, warm-up and the distances of lines and checkpoints count optimizer updates.
+    Steps, warm-up and the intervals between log lines and between checkpoints count optimizer updates.
     """
 
     steps: int = 100_000
@@ -77,8 +77,8 @@ def check_training(config: TrainingConfig) -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
     for name in ["steps", "batch_tokens", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]:
         value = getattr(config, name)
-        if type(value) is not int or value < 1:
-            raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1")
+        if type(value) is not int or not 1 <= value < 2**31:
+            raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
     for name in ["seed", "patience"]:
         value = getattr(config, name)
         if type(value) is not int or not 0 <= value < 2**32:
@@ -209,7 +209,7 @@ def note_dropped(run: Run) -> None:
 
 # %% ../../nbs/training/run.ipynb #cell34
 def trim_log(path: Path, step: int) -> None:
-    """Keep the log's records of updates up to `step`; of none, when no update is left."""
+    """Keep the log's records of updates up to `step`; none at all if that is 0."""
     if not path.exists():
         return
     kept = []
@@ -223,7 +223,7 @@ def trim_log(path: Path, step: int) -> None:
 
 # %% ../../nbs/training/run.ipynb #cell37
 def save(run: Run) -> None:
-    """Save a checkpoint of this update, unless it has one; delete unplanned ones before it and all but `keep`."""
+    """Save a checkpoint of this update, unless it has one; then delete unplanned ones, and all but the last `keep`."""
     main, folder = run.accelerator.is_main_process, run.folder / "checkpoints" / f"step-{run.progress.step:08d}"
     if run.total(float(main and not folder.exists())) > 0:
         save_checkpoint(folder, run.model, run.tokenizer, run.optimizer, asdict(run.progress), write=main)
@@ -233,16 +233,20 @@ def save(run: Run) -> None:
         kept = [*planned, newest][-run.config.keep :]
         for old in older:
             if old not in kept:
-                shutil.rmtree(step_aside(old))
+                shutil.rmtree(step_aside(old), ignore_errors=True)
     run.accelerator.wait_for_everyone()
 
 # %% ../../nbs/training/run.ipynb #cell39
 def resume(run: Run) -> None:
     """Go on from the last checkpoint, if there is one; log lines written after it are taken back.
 
-    Raises: ValueError naming the checkpoint when it is damaged.
+    Raises: ValueError naming the checkpoint when it is damaged, or when the processes find different ones.
     """
     saved = checkpoints(run.folder)
+    found = int(saved[-1].name.removeprefix("step-")) if saved else 0
+    if run.total(float(found)) != found * run.accelerator.num_processes:
+        raise ValueError(f"{run.folder}: the processes find different checkpoints, here of update {found}: "
+                         "name a folder that all can see")
     if saved:
         try:
             run.progress = Progress(**load_checkpoint(saved[-1], run.model, run.optimizer))

@@ -22,7 +22,7 @@ from .recipes import Recipe
 # %% ../../nbs/training/scale.ipynb #cell16
 def lost(error: Exception) -> bool:
     """Whether an error only says that another process is gone, which PyTorch's transports word differently."""
-    return isinstance(error, dist.DistError) or "gloo" in str(error).lower()
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
 
 # %% ../../nbs/training/scale.ipynb #cell17
 def cause(error: Exception) -> str:

@@ -215,6 +215,7 @@ def train_on(run: Run, stops: list[str]) -> bool:
         if due or stopping:
             meter.tick(updates=False)
             meter.store()
+            sound(progress.loss_sum / max(progress.tokens, 1), progress.step)
             save(run)
             meter.tick(updates=False)
         if stopping and progress.step < config.steps:

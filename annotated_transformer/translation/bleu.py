@@ -241,7 +241,7 @@ def compare(
     references: Sequence[str] | Sequence[Sequence[str]],
     samples: int = 10_000,
 ) -> Comparison:
-    """Two outputs for the same sentences by BLEU 13a: as many draws for the intervals as trials for p.
+    """Two outputs for the same sentences by BLEU 13a: 1,000 draws for the intervals, `samples` trials for p.
 
     The test is approximate randomisation, two-sided (Riezler and Maxwell, 2005).
 
@@ -253,7 +253,7 @@ def compare(
     reference_files(baseline, references)
     files = reference_files(system, references)
     outputs: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline)), ("system", list(system))]
-    test = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="ar", n_samples=samples, n_ar_confidence=samples)
+    test = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="ar", n_samples=samples, n_ar_confidence=1_000)
     _, results = test()
     first, second = (result for result in results["BLEU"] if isinstance(result, Result))
     p_value = 1.0 if first.score == second.score else second.p_value

@@ -158,8 +158,8 @@ def drawing_distribution(
     """The distribution to draw from: sharpened by a temperature below 1, cut to the top k tokens, then to the top p."""
     scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / temperature
     if top_k is not None:
-        least = scores.topk(min(top_k, scores.size(1)), dim=1).values[:, -1:]
-        scores = scores.masked_fill(scores < least, -math.inf)
+        best = scores.topk(min(top_k, scores.size(1)), dim=1)
+        scores = torch.full_like(scores, -math.inf).scatter(1, best.indices, best.values)
     probabilities, order = scores.softmax(dim=1).sort(dim=1, descending=True, stable=True)
     before = probabilities.cumsum(dim=1) - probabilities
     probabilities = probabilities.masked_fill(before >= top_p, 0.0)
@@ -177,8 +177,8 @@ def sample(
     generator: torch.Generator | None = None,
 ) -> list[Hypothesis]:
     """One drawn translation for each source; repeat a source row to draw several. Scores are the model's own."""
-    if not temperature > 0:
-        raise ValueError(f"temperature is {temperature}: it must be above 0; for the most probable token use greedy")
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"temperature is {temperature}: it must be a number above 0; for the likeliest token use greedy")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is {top_k}: it is how many tokens may be drawn, at least 1")
     if not 0 < top_p <= 1:
@@ -345,13 +345,13 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
 
 # %% ../../nbs/translation/search.ipynb #cell71
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
-    """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α that is no number."""
+    """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±100."""
     if beam_size < 1:
         raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, at least 1")
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best is {n_best}: it must be at least 1 and at most the beam_size of {beam_size}")
-    if not math.isfinite(alpha):
-        raise ValueError(f"alpha is {alpha}: the length penalty needs a finite number; 0 means no penalty")
+    if not abs(alpha) <= 100:
+        raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -100 to 100; 0 means no penalty")
 
 # %% ../../nbs/translation/search.ipynb #cell73
 def conclude(

@@ -44,6 +44,8 @@ def check_lines(texts: Sequence[str], numbers: Iterable[int], side: str = "") ->
     if isinstance(texts, str):
         raise ValueError("expected a list of texts and got one string: put it in a list, [text]")
     for number, text in zip(numbers, texts, strict=True):
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError(f"{side}line {number} is not valid UTF-8: convert it")
         if not text.strip():
             raise ValueError(f"{side}line {number} is blank: there is nothing in it to translate, so leave it out")
     return [" ".join(text.split()) for text in texts]
@@ -57,7 +59,7 @@ def check_known(
         strange = [character for character in dict.fromkeys(line) if unk_id in encode([character])[0]]
         raise ValueError(
             f"{name} has characters that this model never saw: {' '.join(strange[:20]) or line}; "
-            "replace them, or let them pass as unknown (unknown='keep', --unknown keep)")
+            "replace them, or let them pass as unknown (unknown='keep'; for the command translate, --unknown keep)")
 
 # %% ../../nbs/translation/translator.ipynb #cell13
 def encode_lines(
@@ -79,8 +81,8 @@ def encode_lines(
             check_known(line, row, encode, name, unk_id)
         if len(row) > limit:
             raise ValueError(
-                f"{name} has {len(row)} tokens, and this model reads at most {limit}: shorten it, "
-                "or have long lines cut at the ends of their sentences (split=True, --split)")
+                f"{name} has {len(row)} tokens, and this model reads at most {limit}: shorten it, or cut it into "
+                "sentences, as `translate` does with split=True (--split)")
     return rows
 
 # %% ../../nbs/translation/translator.ipynb #cell17
@@ -326,7 +328,10 @@ def prepared(model: Transformer, precision: str = "float32") -> FastTransformer 
 
 # %% ../../nbs/translation/translator.ipynb #cell50
 class Translator(TextModel):
-    """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
+    """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line.
+
+    It takes the weights as they are when it is made: make a new one after training the model further.
+    """
 
     def __init__(self, model: Transformer, tokenizer: PairTokenizer, precision: str = "float32"):
         super().__init__(model, tokenizer)
@@ -368,6 +373,8 @@ class Translator(TextModel):
         unknown: str = "error", lines_at_once: int = 1,
     ) -> Iterator[str]:
         """Translations of lines as they come, `lines_at_once` at a time: 1 answers at once, more is faster."""
+        if isinstance(lines, str) or lines_at_once < 1:
+            raise ValueError("give lines one by one, not a string, and at least one at once (lines_at_once)")
         source, number = iter(lines), 1
         while chunk := list(islice(source, lines_at_once)):
             yield from self.translate(chunk, beam_size, alpha, split, unknown, first_line=number)

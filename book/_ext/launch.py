@@ -15,7 +15,7 @@ BRANCH = "launch"
 SET_UP = """#| hide
 # On Colab: fetch the project, install it, and work where the chapter lies.
 !git clone --quiet --depth 1 {repository} project
-%pip install --quiet ./project fastcore
+%pip install --quiet './project[export]' fastcore
 %cd -q project/{folder}"""
 
 
