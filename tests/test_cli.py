@@ -201,7 +201,7 @@ def test_bytes_that_are_not_utf8(run, model, tmp_path):
 
 
 def test_an_argument_that_is_not_utf8(run, model):
-    refused(run("translate", "-m", model, "caf\udce9"), "not valid UTF-8")
+    refused(run("translate", "-m", model, "M\udce4rz"), "not valid UTF-8")
 
 
 def test_memory_that_runs_out(run, model, monkeypatch):
