@@ -178,7 +178,7 @@ def sample(
 ) -> list[Hypothesis]:
     """One drawn translation for each source; repeat a source row to draw several. Scores are the model's own."""
     if not 0 < temperature < math.inf:
-        raise ValueError(f"temperature is {temperature}: it must be a number above 0; for the likeliest token use greedy")
+        raise ValueError(f"temperature is {temperature}: choose a number above 0, or greedy for the likeliest token")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is {top_k}: it is how many tokens may be drawn, at least 1")
     if not 0 < top_p <= 1:
