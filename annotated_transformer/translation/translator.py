@@ -318,6 +318,8 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
 def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
     """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
 
+    The fast form has copies of the weights as they are now: make a new one after training the model further.
+
     Raises: ValueError for an unknown precision, or another than float32 where there is no fast form.
     """
     if type(model) is Transformer:
@@ -328,10 +330,7 @@ def prepared(model: Transformer, precision: str = "float32") -> FastTransformer 
 
 # %% ../../nbs/translation/translator.ipynb #cell50
 class Translator(TextModel):
-    """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line.
-
-    It takes the weights as they are when it is made: make a new one after training the model further.
-    """
+    """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
 
     def __init__(self, model: Transformer, tokenizer: PairTokenizer, precision: str = "float32"):
         super().__init__(model, tokenizer)
@@ -350,8 +349,7 @@ class Translator(TextModel):
         batch_tokens: int = 4096, first_line: int = 1,
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first; n is at most the beam size."""
-        numbers = count_from(first_line, texts)
-        _, rows = encode_parts(self.tokenizer, texts, self.limit, numbers, False, unknown)
+        _, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), False, unknown)
         found = search_batches(self.fast, rows, beam_size, alpha, n, batch_tokens)
         return [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
 
@@ -363,8 +361,7 @@ class Translator(TextModel):
 
         Messages count lines from `first_line`. Warns when an output reached its limit and was cut.
         """
-        numbers = count_from(first_line, texts)
-        places, rows = encode_parts(self.tokenizer, texts, self.limit, numbers, split, unknown)
+        places, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), split, unknown)
         found = search_batches(self.fast, rows, beam_size, alpha, 1, batch_tokens)
         return join_parts(places, [to_translations(each, self.tokenizer)[0] for each in found])
 
