@@ -8,7 +8,15 @@ import torch.nn.functional as F
 
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.loss import Objective, SlicedLoss, entropy_floor, smoothed_cross_entropy
+from annotated_transformer.training import loss as loss_module
+from annotated_transformer.training.loss import (
+    Objective,
+    SlicedLoss,
+    entropy_floor,
+    loss_and_slope,
+    smoothed_cross_entropy,
+    to_slope,
+)
 
 
 def inputs(dtype, tokens=37, width=12, vocab=29):
@@ -51,6 +59,18 @@ def test_the_sliced_form_equals_it_in_value_and_gradients(dtype, tolerance, smoo
     expected = torch.autograd.grad(3 * readable, (hidden, weight))
     for ours, theirs in zip(torch.autograd.grad(3 * sliced, (hidden, weight)), expected, strict=True):
         assert (ours - theirs).abs().max() <= tolerance * theirs.abs().max()
+
+
+@pytest.mark.parametrize("block", [1, 16, 37, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_slice_may_be_cut_into_any_blocks(monkeypatch, dtype, block):
+    hidden, weight, target = inputs(torch.float32)
+    scores = (hidden @ weight.T).detach().to(dtype)
+    expected, slope = loss_and_slope(scores.clone().float(), target, 0.1)
+    monkeypatch.setattr(loss_module, "BLOCK", block)
+    loss = to_slope(scores, target, 0.1)
+    assert loss.dtype == torch.float32 and torch.allclose(loss, expected)
+    assert torch.allclose(scores, slope.to(dtype), atol=1e-6)
 
 
 def test_the_gradients_are_those_of_small_differences():
