@@ -252,6 +252,11 @@ def plain_best(values: Tensor, count: int, size: int = 100) -> tuple[Tensor, Ten
     return tuple(values.topk(min(count, values.size(-1))))
 
 
+def one_block(table: Tensor) -> tuple[Tensor, ...]:
+    """All rows together."""
+    return (table,)
+
+
 def search_once(model: Transformer | FastTransformer, beam_size: int, sentences: int) -> object:
     """One search over random sources, 24 steps long."""
     src = torch.randint(3, VOCABULARY, (sentences, SOURCE), generator=torch.Generator().manual_seed(0))
@@ -271,6 +276,7 @@ def variants(readable: Transformer) -> dict[str, tuple[object, list]]:
             precision: (Endless(readable, precision), []),
             f"{precision}, weights as stored": (unpacked, []),
             f"{precision}, a copy of the past for each beam": (CopyingBeams(readable, precision), [])}
+        found[f"{precision}, scores of all rows at once"] = found[precision][0], [(search, "row_blocks", one_block)]
     fast = found["float32"][0]
     with patch.object(speed, "Projections", ThreeProducts):
         apart = Endless(readable, "float32")

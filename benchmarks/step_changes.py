@@ -96,7 +96,8 @@ def variants() -> dict[str, Variant]:
         "vectors between sub-layers in float32": (
             Objective, same, [patch.object(transformer, "working_dtype", lambda x: x.dtype)]),
         "slices of a quarter the rows": (Objective, few_rows, []),
-        "a slice of the loss in one block": (Objective, same, [patch.object(loss_module, "BLOCK", 10**9)]),
+        "a slice of the loss in one block": (
+            Objective, same, [patch.object(loss_module, "row_blocks", lambda table: (table,))]),
         "all logits in one table": (AllLogits, same, []),
         "loss by the softmax kernel": (Objective, same, [patch.object(loss_module, "loss_and_slope", by_softmax)]),
         "the attention kernel in every precision": (

@@ -19,6 +19,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from multiprocessing.connection import Connection
@@ -47,7 +48,7 @@ from annotated_transformer.translation.translator import Translator, pad_rows
 OUT = Path(__file__).resolve().parent.parent / "results" / "translation-speed.json"
 FORCED = 24
 CELLS = {"greedy, 1": (1, 1), "greedy, 64": (1, 64), "beam 4, 1": (4, 1), "beam 4, 64": (4, 64)}
-PARTS = ["trained", "base", "bookkeeping", "bleu"]
+PARTS = ["trained", "base", "calls", "bookkeeping", "bleu"]
 CPU = torch.device("cpu")
 Rows = list[list[int]]
 Engine = Callable[[Rows, int], Rows]
@@ -62,10 +63,27 @@ class Endless(FastTransformer):
         return scores
 
 
+class Counted(FastTransformer):
+    """A model that counts its steps."""
+
+    steps = 0
+
+    def step(self, tokens, cache):
+        self.steps += 1
+        return super().step(tokens, cache)
+
+
+class EndlessCounted(Endless, Counted):
+    """A model that never ends a sentence, and counts its steps."""
+
+
 def ours(model: Transformer, precision: str, forced: bool) -> Engine:
     """This package's searches over the prepared model."""
-    fast = (Endless if forced else FastTransformer)(model, precision)
-    limit = FORCED if forced else 100
+    return searches((Endless if forced else FastTransformer)(model, precision), FORCED if forced else 100)
+
+
+def searches(fast: FastTransformer, limit: int) -> Engine:
+    """Greedy search and beam search over a prepared model, to at most so many tokens."""
 
     def run(rows: Rows, beam_size: int) -> Rows:
         src = pad_rows(rows, CPU)
@@ -226,6 +244,30 @@ def bookkeeping(model: Transformer, rows: Rows, rounds: int = 3) -> dict:
     return {"seconds": {name: round(median(each), 4) for name, each in times.items()}, "output_lengths": lengths}
 
 
+def narrow(config: TransformerConfig) -> Transformer:
+    """A random model with the layers and heads of another, but hardly any numbers: what is left of it are the calls."""
+    small = replace(config, src_vocab_size=16, tgt_vocab_size=16, d_model=config.h, d_ff=1, d_k=1, d_v=1)
+    return Transformer(small).eval()
+
+
+def calls(model: Transformer, rows: Rows, rounds: int = 5) -> dict:
+    """For each cell our steps with the trained model, and the processor seconds of a step that is nothing but calls."""
+    found = {}
+    for name, (beam_size, batch) in CELLS.items():
+        chosen = rows[:: len(rows) // 16] if batch == 1 else rows
+        counted = Counted(model, "float32")
+        in_batches(searches(counted, 100), chosen, batch, beam_size)
+        empty = EndlessCounted(narrow(model.config), "float32")
+        engine, shrunk = searches(empty, FORCED), [[token % 12 + 4 for token in row] for row in chosen]
+        in_batches(engine, shrunk, batch, beam_size)
+        empty.steps, times = 0, []
+        for _ in range(rounds):
+            times.append(in_batches(engine, shrunk, batch, beam_size)[2])
+        found[name] = {"steps": counted.steps, "seconds_of_calls": median(times) / (empty.steps / rounds)}
+        print(name, found[name], flush=True)
+    return found
+
+
 def bleu(folder: Path, pairs: list[tuple[str, str]]) -> dict:
     """BLEU of each precision on the whole test set, beam 4 and α = 0.6, and the share of equal translations."""
     found, first = {}, None
@@ -284,6 +326,8 @@ def main() -> None:
                     found.setdefault(part, {})[name] = result
                     save()
     torch.set_num_threads(1)
+    if "calls" in options.parts:
+        record["calls"] = calls(model, rows)
     if "bookkeeping" in options.parts:
         record["bookkeeping"] = bookkeeping(model, rows)
     if "bleu" in options.parts:

@@ -8,6 +8,7 @@ import torch
 
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation import search
 from annotated_transformer.translation.search import (
     beam,
     force,
@@ -128,6 +129,15 @@ def test_beam_one_equals_greedy(alpha):
         for one, (first,) in zip(greedy(model, src, 20), beam(model, src, 1, alpha, 20), strict=True):
             assert (first.tokens, first.finished) == (one.tokens, one.finished)
             assert first.log_probability == pytest.approx(one.log_probability, abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_rows_are_looked_at_in_any_blocks(monkeypatch, size):
+    model, src = tiny_model(), sources(11, 9)
+    expected = greedy(model, src, 12), beam(model, src, 3, 0.6, 12, n_best=2)
+    monkeypatch.setattr(search, "row_blocks", lambda table: table.split(size))
+    found = greedy(model, src, 12), beam(model, src, 3, 0.6, 12, n_best=2)
+    assert found == expected
 
 
 # ---- scores ----

@@ -304,7 +304,7 @@ class FastTransformer:
         for layer, kept in zip(self.decoder, cache.layers, strict=True):
             x = layer.step(x, kept, at, past_mask, cache.src_mask)
         cache.length += 1
-        return self.output(x).float()
+        return self.output(x)
 
 # %% ../../nbs/translation/speed.ipynb #cell48
 @start_beams.register(FastTransformer)
