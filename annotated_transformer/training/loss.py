@@ -79,9 +79,9 @@ class SlicedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        """The stored gradients, times the slope of whatever was computed from the loss."""
+        """The stored gradients, times the slope of whatever was computed from the loss: in place, so once only."""
         by_hidden, by_weight = ctx.saved_tensors
-        return by_hidden * upstream, by_weight * upstream, None, None, None
+        return by_hidden.mul_(upstream), by_weight.mul_(upstream), None, None, None
 
 # %% ../../nbs/training/loss.ipynb #cell35
 class Objective(nn.Module):
