@@ -1,12 +1,13 @@
 """Score a Multi30k run on its three test sets by every convention and record it beside its training log.
 
     torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny \
-        --out runs/multi30k-en-de-tiny --set keep=40
+        --out runs/multi30k-en-de-tiny --set keep=180 --set patience=0 --set steps=14000
     python benchmarks/multi30k.py runs/multi30k-en-de-tiny ["a note on the run for the record"]
 
-The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. The last ten checkpoints are
-averaged; beam width and length penalty are chosen on the validation split alone. Writes record.json and log.jsonl into
-the folder of results/ that has the run's name, where the chapter nbs/translation/multi30k.ipynb finds them.
+The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Where the run might have ended,
+how many of the last checkpoints are averaged, and the length penalty are chosen on the validation split alone. The
+published procedure, ten checkpoints at the end that the recipe's patience sets, is scored beside it. Writes record.json
+and log.jsonl into the folder of results/ that has the run's name, where nbs/translation/multi30k.ipynb finds them.
 """
 
 import json
@@ -31,6 +32,7 @@ from annotated_transformer.translation.translator import Translator
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 TESTS = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
 CONVENTION = "BLEU Moses, lower-cased"
+COUNTS = (1, 5, 10, 20, 40, 80)
 
 
 def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -> dict:
@@ -52,45 +54,75 @@ def interval(outputs: list[str], targets: list[str]) -> float:
     return counted.corpus_score(files[0], [files[1]], n_bootstrap=1_000)._ci
 
 
-def averaging(run: Path, search: tuple[int, float], average: float) -> dict[str, float]:
-    """BLEU on the validation split of the last checkpoint alone, beside that of the average."""
-    last = Translator.from_pretrained(checkpoints(run)[-1])
-    alone = evaluate(last, "val", *search)["scores"][CONVENTION]["value"]
-    return {"last checkpoint": alone, "average": average}
+def step_of(checkpoint: Path) -> int:
+    """The update after which a checkpoint was written."""
+    return int(checkpoint.name.removeprefix("step-"))
 
 
-def averaged(run: Path) -> Translator:
-    """The mean of the last ten checkpoints, however many the run has kept."""
+def until(run: Path, end: int) -> list[Path]:
+    """The checkpoints that a run would have left if it had ended after `end` updates, as far as they are there."""
+    return [checkpoint for checkpoint in checkpoints(run) if step_of(checkpoint) <= end]
+
+
+def averaged(run: Path, end: int, count: int) -> Translator:
+    """The mean of the last `count` checkpoints of a run that ends after `end` updates."""
+    found = until(run, end)[-count:]
     with tempfile.TemporaryDirectory() as folder:
-        average_checkpoints(checkpoints(run)[-10:], Path(folder) / "model")
+        average_checkpoints(found, Path(folder) / "model")
         return Translator.from_pretrained(Path(folder) / "model")
 
 
+def end_by_patience(log: list[dict]) -> int:
+    """The update at which ten validations in a row have brought nothing better."""
+    losses = [(row["loss"], row["step"]) for row in log if row["event"] == "validation"]
+    for place in range(10, len(losses)):
+        if min(losses[: place - 9]) < min(losses[place - 9 : place + 1]):
+            return losses[place][1]
+    return losses[-1][1]
+
+
+def on_validation(translator: Translator, alpha: float) -> float:
+    """BLEU of the validation split with a beam of five."""
+    return evaluate(translator, "val", 5, alpha)["scores"][CONVENTION]["value"]
+
+
+def system(run: Path, end: int, count: int) -> dict:
+    """One choice of checkpoints: its length penalty, chosen on the validation split, and its scores."""
+    translator = averaged(run, end, count)
+    grid = {alpha: on_validation(translator, alpha) for alpha in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)}
+    best = max(grid, key=lambda alpha: grid[alpha])
+    return {
+        "end": end, "checkpoints": count, "search": {"beam_size": 5, "alpha": best, "chosen_on": "val"},
+        "validation_grid": [{"beam_size": 5, "alpha": alpha, "bleu": value} for alpha, value in grid.items()],
+        "tests": {split: evaluate(translator, split, 5, best) for split in TESTS}}
+
+
 def main(run: Path, note: str) -> None:
-    """Choose the search on the validation split, score the tests, write the record."""
-    translator = averaged(run)
-    choices = [(5, alpha) for alpha in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)]
-    grid = {choice: evaluate(translator, "val", *choice)["scores"][CONVENTION]["value"] for choice in choices}
-    best = max(grid, key=lambda choice: grid[choice])
+    """Choose end, checkpoints and search on the validation split, score the tests, write the record."""
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     described = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
+    choices = [
+        (end, count) for end in sorted({patient, min(8_000, last), last}) for count in COUNTS
+        if len(until(run, end)) >= count]
+    averages = {choice: on_validation(averaged(run, *choice), 1.0) for choice in choices}
+    chosen = system(run, *max(choices, key=lambda choice: averages[choice]))
+    training = described["training"]
     record = {
         "commands": [
             "torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny "
-            f"--out {run} --set keep={described['training']['keep']}",
+            f"--out {run} --set keep={training['keep']} --set patience=0 --set steps={last}",
             f"python benchmarks/multi30k.py {run}",
         ],
         "run": described,
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {name: version(name) for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")},
         "note": note,
-        "updates": int(checkpoints(run)[-1].name.removeprefix("step-")),
+        "updates": last,
         "seconds": log[-1]["seconds"],
-        "search": {"beam_size": best[0], "alpha": best[1], "chosen_on": "val"},
-        "validation_grid": [{"beam_size": b, "alpha": a, "bleu": value} for (b, a), value in grid.items()],
-        "averaging": averaging(run, best, grid[best]),
-        "tests": {split: evaluate(translator, split, *best) for split in TESTS},
-    }
+        "averages": [{"end": e, "checkpoints": n, "bleu": bleu} for (e, n), bleu in averages.items()],
+        "as_published": system(run, patient, 10),
+    } | chosen
     out = RESULTS / run.name
     out.mkdir(parents=True, exist_ok=True)
     (out / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['Choice', 'StepModel', 'Hypothesis', 'log_probabilities', 'force', 'check_source', 'length_limits', 'hypotheses',
-           'next_tokens', 'survivors', 'extend', 'greedy', 'drawing_distribution', 'sample', 'length_penalty',
-           'textbook_beam', 'Pool', 'join', 'empty_pool', 'best', 'expand', 'advance', 'nothing_better', 'start_beams',
-           'move_beams', 'check_beam', 'conclude', 'beam']
+           'row_blocks', 'next_tokens', 'survivors', 'extend', 'greedy', 'drawing_distribution', 'sample',
+           'length_penalty', 'textbook_beam', 'Pool', 'join', 'empty_pool', 'best', 'expand', 'advance',
+           'nothing_better', 'start_beams', 'move_beams', 'check_beam', 'conclude', 'beam']
 
 # %% ../../nbs/translation/search.ipynb #cell2
 import math
@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..model.config import TransformerConfig
-from ..model.transformer import Transformer, row_blocks
+from ..model.transformer import Transformer
 
 # %% ../../nbs/translation/search.ipynb #cell4
 @runtime_checkable
@@ -109,6 +109,11 @@ def hypotheses(
     return found
 
 # %% ../../nbs/translation/search.ipynb #cell24
+def row_blocks(table: Float[Tensor, "rows vocab"]) -> tuple[Tensor, ...]:
+    """The rows of a table sixteen at a time, few enough for a CPU's cache; on another device all at once."""
+    return table.split(16 if table.device.type == "cpu" else len(table))
+
+# %% ../../nbs/translation/search.ipynb #cell25
 Choice = Callable[[Float[Tensor, "rows vocab"]], tuple[Float[Tensor, "rows *n"], Int[Tensor, "rows *n"]]]
 
 
@@ -120,14 +125,14 @@ def next_tokens(
     log_probs, tokens = zip(*chosen, strict=True)
     return torch.cat(log_probs), torch.cat(tokens)
 
-# %% ../../nbs/translation/search.ipynb #cell26
+# %% ../../nbs/translation/search.ipynb #cell27
 def survivors(going: Bool[Tensor, "rows"]) -> Int[Tensor, "kept"]:
     """The rows that go on, those past the new end in the places of rows that leave, and all others in their own."""
     kept = torch.arange(int(going.sum()), device=going.device)
     kept[~going[: len(kept)]] = len(kept) + going[len(kept) :].nonzero().squeeze(1)
     return kept
 
-# %% ../../nbs/translation/search.ipynb #cell29
+# %% ../../nbs/translation/search.ipynb #cell30
 @torch.inference_mode()
 def extend(
     model: StepModel,
@@ -157,12 +162,12 @@ def extend(
             cache.reorder(kept)
     return hypotheses(output, totals, totals, config)
 
-# %% ../../nbs/translation/search.ipynb #cell31
+# %% ../../nbs/translation/search.ipynb #cell32
 def greedy(model: StepModel, src: Int[Tensor, "batch src"], max_length: int | None = None) -> list[Hypothesis]:
     """The most probable next token at every step, for a batch of sources at once."""
     return extend(model, src, lambda log_probs: log_probs.max(dim=1), max_length)
 
-# %% ../../nbs/translation/search.ipynb #cell36
+# %% ../../nbs/translation/search.ipynb #cell37
 def drawing_distribution(
     log_probs: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0
 ) -> Float[Tensor, "rows vocab"]:
@@ -177,7 +182,7 @@ def drawing_distribution(
     probabilities = probabilities / probabilities.sum(dim=1, keepdim=True)
     return torch.zeros_like(probabilities).scatter(1, order, probabilities)
 
-# %% ../../nbs/translation/search.ipynb #cell40
+# %% ../../nbs/translation/search.ipynb #cell41
 def sample(
     model: StepModel,
     src: Int[Tensor, "batch src"],
@@ -202,12 +207,12 @@ def sample(
 
     return extend(model, src, draw, max_length)
 
-# %% ../../nbs/translation/search.ipynb #cell44
+# %% ../../nbs/translation/search.ipynb #cell45
 def length_penalty(length: int | Int[Tensor, "*batch"], alpha: float) -> float | Float[Tensor, "*batch"]:
     """lp = ((5 + |Y|) / 6)^α; |Y| counts the end token. A log-probability is divided by it to make a score."""
     return ((5 + length) / 6) ** alpha
 
-# %% ../../nbs/translation/search.ipynb #cell46
+# %% ../../nbs/translation/search.ipynb #cell47
 @torch.inference_mode()
 def textbook_beam(
     model: Transformer, src: Int[Tensor, "1 src"], beam_size: int = 4, alpha: float = 0.6, max_length: int | None = None
@@ -233,7 +238,7 @@ def textbook_beam(
     cut = [Hypothesis(tokens[1:], total, total / length_penalty(limit, alpha), False) for tokens, total in live]
     return found + cut
 
-# %% ../../nbs/translation/search.ipynb #cell53
+# %% ../../nbs/translation/search.ipynb #cell54
 @dataclass
 class Pool:
     """Several hypotheses for each sentence: their tokens so far, log-probabilities, and the scores that rank them."""
@@ -261,7 +266,7 @@ class Pool:
         totals = self.totals.masked_fill(~where, -math.inf)
         return Pool(self.tokens, totals, totals / penalty)
 
-# %% ../../nbs/translation/search.ipynb #cell54
+# %% ../../nbs/translation/search.ipynb #cell55
 def join(first: Pool, second: Pool) -> Pool:
     """Two pools of the same sentences as one."""
     return Pool(
@@ -269,13 +274,13 @@ def join(first: Pool, second: Pool) -> Pool:
         torch.cat([first.totals, second.totals], dim=1),
         torch.cat([first.scores, second.scores], dim=1))
 
-# %% ../../nbs/translation/search.ipynb #cell56
+# %% ../../nbs/translation/search.ipynb #cell57
 def empty_pool(src: Int[Tensor, "batch src"], kept: int, width: int, pad_id: int) -> Pool:
     """Places for hypotheses of up to `width` tokens, all of them still impossible (−∞)."""
     nothing = torch.full((len(src), kept), -math.inf, device=src.device)
     return Pool(src.new_full((len(src), kept, width), pad_id), nothing, nothing.clone())
 
-# %% ../../nbs/translation/search.ipynb #cell58
+# %% ../../nbs/translation/search.ipynb #cell59
 def best(
     values: Float[Tensor, "*batch n"], count: int, size: int = 100
 ) -> tuple[Float[Tensor, "*batch count"], Int[Tensor, "*batch count"]]:
@@ -290,7 +295,7 @@ def best(
     found, order = values.gather(-1, places).topk(count)
     return found, places.gather(-1, order)
 
-# %% ../../nbs/translation/search.ipynb #cell61
+# %% ../../nbs/translation/search.ipynb #cell62
 def expand(
     live: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"], length: int
 ) -> tuple[Pool, Int[Tensor, "sentence candidate"]]:
@@ -305,7 +310,7 @@ def expand(
     candidates.tokens[:, :, length - 1] = tokens.flatten(1).gather(1, order)
     return candidates, parents
 
-# %% ../../nbs/translation/search.ipynb #cell64
+# %% ../../nbs/translation/search.ipynb #cell65
 def advance(
     live: Pool, finished: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"],
     length: int, alpha: float, eos_id: int,
@@ -323,7 +328,7 @@ def advance(
     alive = going_on.totals.topk(beam_size, dim=1).indices
     return going_on.select(alive), finished, parents.gather(1, alive)
 
-# %% ../../nbs/translation/search.ipynb #cell66
+# %% ../../nbs/translation/search.ipynb #cell67
 def nothing_better(
     live: Pool, finished: Pool, length: int, limits: Int[Tensor, "sentence"], alpha: float
 ) -> Bool[Tensor, "sentence"]:
@@ -338,7 +343,7 @@ def nothing_better(
     largest = length_penalty(limits if alpha > 0 else length + 1, alpha)
     return live.totals[:, 0] / largest <= finished.scores[:, -1]
 
-# %% ../../nbs/translation/search.ipynb #cell70
+# %% ../../nbs/translation/search.ipynb #cell71
 @singledispatch
 def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> Any:
     """A cache with `beam_size` rows for each source."""
@@ -346,7 +351,7 @@ def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> An
     cache.reorder(torch.arange(len(src), device=src.device).repeat_interleave(beam_size))
     return cache
 
-# %% ../../nbs/translation/search.ipynb #cell71
+# %% ../../nbs/translation/search.ipynb #cell72
 @singledispatch
 def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """Keep these sentences, and give each of their beams its parent's past."""
@@ -357,7 +362,7 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
     for layer in cache.layers:
         layer.key, layer.value = layer.key.index_select(0, origins), layer.value.index_select(0, origins)
 
-# %% ../../nbs/translation/search.ipynb #cell73
+# %% ../../nbs/translation/search.ipynb #cell74
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±100."""
     if beam_size < 1:
@@ -367,7 +372,7 @@ def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     if not abs(alpha) <= 100:
         raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -100 to 100; 0 means no penalty")
 
-# %% ../../nbs/translation/search.ipynb #cell75
+# %% ../../nbs/translation/search.ipynb #cell76
 def conclude(
     done: Bool[Tensor, "sentence"], finished: Pool, live: Pool, config: TransformerConfig
 ) -> list[list[Hypothesis]]:
@@ -376,7 +381,7 @@ def conclude(
     each = zip(pool.tokens, pool.totals, pool.scores, strict=True)
     return [hypotheses(*sentence, config)[: finished.scores.size(1)] for sentence in each]
 
-# %% ../../nbs/translation/search.ipynb #cell77
+# %% ../../nbs/translation/search.ipynb #cell78
 @torch.inference_mode()
 def beam(
     model: StepModel, src: Int[Tensor, "batch src"], beam_size: int = 4, alpha: float = 0.6,
