@@ -4,10 +4,11 @@
         --out runs/multi30k-en-de-tiny --set keep=180 --set patience=0 --set steps=14000
     python benchmarks/multi30k.py runs/multi30k-en-de-tiny ["a note on the run for the record"]
 
-The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Where the run might have ended,
-how many of the last checkpoints are averaged, and the length penalty are chosen on the validation split alone. The
-published procedure, ten checkpoints at the end that the recipe's patience sets, is scored beside it. Writes record.json
-and log.jsonl into the folder of results/ that has the run's name, where nbs/translation/multi30k.ipynb finds them.
+The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Scored is what the recipe
+would have left, the average of ten checkpoints at the end that its patience sets. Beside it stands another system of
+the same run, whose end and number of checkpoints are chosen on the validation split. There alone the length penalty of
+both is chosen, too. Writes record.json and log.jsonl into the folder of results/ that has the run's name, where
+nbs/translation/multi30k.ipynb finds them.
 """
 
 import json
@@ -44,7 +45,13 @@ def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -
     targets = [target for _, target in pairs]
     results = {result.name: asdict(result) for result in scores(outputs, targets, "de")}
     return {"sentences": len(pairs), "seconds": round(seconds, 1), "scores": results,
-            "interval": round(interval(outputs, targets), 4)}
+            "interval": round(interval(outputs, targets), 4),
+            "without_full_stop": {"outputs": without_full_stop(outputs), "references": without_full_stop(targets)}}
+
+
+def without_full_stop(lines: list[str]) -> float:
+    """The share of lines that end otherwise."""
+    return sum(not line.rstrip().endswith(".") for line in lines) / len(lines)
 
 
 def interval(outputs: list[str], targets: list[str]) -> float:
@@ -121,8 +128,9 @@ def main(run: Path, note: str) -> None:
         "updates": last,
         "seconds": log[-1]["seconds"],
         "averages": [{"end": e, "checkpoints": n, "bleu": bleu} for (e, n), bleu in averages.items()],
-        "as_published": system(run, patient, 10),
-    } | chosen
+        "chosen": chosen,
+        "train_without_full_stop": without_full_stop([de for _, de in load_corpus("multi30k", "train", "en", "de")]),
+    } | system(run, patient, 10)
     out = RESULTS / run.name
     out.mkdir(parents=True, exist_ok=True)
     (out / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -31,7 +31,7 @@ def multi30k(record: dict) -> Iterator[list[str]]:
     for split, published in PUBLISHED.items():
         scores = record["tests"][split]["scores"]
         like, default = scores["BLEU Moses, lower-cased"]["value"], scores["BLEU 13a, lower-cased"]["value"]
-        updates = f"{record['updates']:,} updates of {record['run']['training']['batch_tokens']:,} tokens"
+        updates = f"{record['end']:,} updates of {record['run']['training']['batch_tokens']:,} tokens"
         result = f"{like:.2f} BLEU after {updates} (sacreBLEU 13a, lower-cased: {default:.2f})"
         to_compare = f"{published:.2f} published, at most 8,000 updates of 8,192"
         yield [f"Multi30k en→de, {split}, lower-cased", result, to_compare]

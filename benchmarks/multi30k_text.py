@@ -1,0 +1,43 @@
+"""Compare our lower-cased Moses tokens of Multi30k with the text that goes with the published scores, line by line.
+
+    git clone https://github.com/LividWo/Revisit-MMT
+    python benchmarks/multi30k_text.py Revisit-MMT/data/multi30k-en-de
+
+That text is in byte pairs, joined by "@@ " and with a few entities; both are undone first. Needs
+ANNOTATED_TRANSFORMER_DATA (Multi30k). Writes results/multi30k-text.json, which nbs/translation/multi30k.ipynb shows.
+"""
+
+import html
+import json
+import sys
+from pathlib import Path
+
+from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.tokenizer import moses_tokenize
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "multi30k-text.json"
+NAMES = {"train": "train", "val": "valid", "test_2016_flickr": "test.2016", "test_2017_flickr": "test.2017",
+         "test_2017_mscoco": "test.coco"}
+
+
+def words(path: Path) -> list[str]:
+    """Their lines without the cuts of byte-pair encoding."""
+    return [html.unescape(line.replace("@@ ", "")) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def main(folder: Path) -> None:
+    """Count the lines that differ, split by split and side by side."""
+    found: dict = {}
+    for split, name in NAMES.items():
+        sides = zip(*load_corpus("multi30k", split, "en", "de"), strict=True)
+        for lang, lines in zip(("en", "de"), sides, strict=True):
+            theirs, ours = words(folder / f"{name}.{lang}"), moses_tokenize(lines, lang, lowercase=True)
+            differ = sum(a != b for a, b in zip(ours, theirs, strict=True))
+            found.setdefault(split, {})[lang] = {"lines": len(ours), "differ": differ}
+    print(found)
+    command = "python benchmarks/multi30k_text.py Revisit-MMT/data/multi30k-en-de"
+    OUT.write_text(json.dumps({"command": command, "splits": found}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
