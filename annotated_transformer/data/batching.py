@@ -243,7 +243,7 @@ def token_batches(
     batches = np.split(order, cut_points(longer, max_tokens, order))
     return [batches[i] for i in rng.permutation(len(batches))]
 
-# %% ../../nbs/data/batching.ipynb #cell40
+# %% ../../nbs/data/batching.ipynb #cell43
 def padded_rows(tokens: np.ndarray, offsets: np.ndarray, indices: np.ndarray, pad_id: int) -> Int[Tensor, "batch len"]:
     """Sentences of a flat array as the rows of a matrix, padded on the right."""
     starts, lengths = offsets[indices], offsets[indices + 1] - offsets[indices]
@@ -253,7 +253,7 @@ def padded_rows(tokens: np.ndarray, offsets: np.ndarray, indices: np.ndarray, pa
     rows[inside] = tokens[(starts[:, None] + columns)[inside]]
     return torch.from_numpy(rows)
 
-# %% ../../nbs/data/batching.ipynb #cell43
+# %% ../../nbs/data/batching.ipynb #cell46
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Some pairs as padded ids: the source, the decoder's input ([bos] first) and what it should say ([eos] last)."""
@@ -285,7 +285,7 @@ class Batch:
         """Exactly `n` micro-batches for gradient accumulation, which together are this batch."""
         return [self.shard(i, n) for i in range(n)]
 
-# %% ../../nbs/data/batching.ipynb #cell45
+# %% ../../nbs/data/batching.ipynb #cell48
 def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
     """The pairs of these indices as one padded batch."""
     indices = np.asarray(indices, np.int64)
@@ -295,7 +295,7 @@ def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: 
     shifted = torch.cat([begin, tgt_out[:, :-1]], dim=1)
     return Batch(src, shifted.where(tgt_out != pad_id, pad_id), tgt_out, pad_id)
 
-# %% ../../nbs/data/batching.ipynb #cell50
+# %% ../../nbs/data/batching.ipynb #cell53
 def batches(
     pairs: TokenizedPairs, max_tokens: int, seed: int = 0, start: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[tuple[int, int], Batch]]:
