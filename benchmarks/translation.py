@@ -229,6 +229,23 @@ def stay(going: torch.Tensor) -> torch.Tensor:
     return torch.arange(len(going)) if going.any() else torch.arange(0)
 
 
+def one_block(table: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """All rows together; stands in for `search.row_blocks`."""
+    return (table,)
+
+
+def in_blocks(model: Transformer, rows: Rows, rounds: int = 5) -> dict:
+    """Processor seconds of a beam of four, 64 sentences at a time in bfloat16: scores by sixteen rows, or all."""
+    engine, ways = ours(model, "bfloat16", forced=False), {"sixteen rows": search.row_blocks, "all rows": one_block}
+    in_batches(engine, rows, 64, 4)
+    times: dict = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, function in ways.items():
+            with patch.object(search, "row_blocks", function):
+                times[way].append(in_batches(engine, rows, 64, 4)[2])
+    return {way: round(median(each), 4) for way, each in times.items()}
+
+
 def bookkeeping(model: Transformer, rows: Rows, rounds: int = 3) -> dict:
     """Processor seconds of greedy search in batches of 64: rows sorted or as they come, the finished leaving or not."""
     engine = ours(model, "float32", forced=False)
@@ -329,7 +346,7 @@ def main() -> None:
     if "calls" in options.parts:
         record["calls"] = calls(model, rows)
     if "bookkeeping" in options.parts:
-        record["bookkeeping"] = bookkeeping(model, rows)
+        record["bookkeeping"] = bookkeeping(model, rows) | {"in_blocks": in_blocks(model, rows)}
     if "bleu" in options.parts:
         record["bleu"] = bleu(options.model, pairs)
     save()
