@@ -20,7 +20,7 @@ def main() -> None:
     fault, rank, step = sys.argv[1], sys.argv[2], int(sys.argv[3])
     sound = trainer.update
 
-    def update(run, batch):
+    def update(run, *buckets):
         first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
         if first and os.environ["RANK"] == rank and run.progress.step + 1 == step:
             if fault == "raise":
@@ -29,7 +29,7 @@ def main() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault == "hang":
                 time.sleep(600)
-        return sound(run, batch)
+        return sound(run, *buckets)
 
     trainer.update = update
     sys.argv = ["annotated-transformer", *sys.argv[4:]]

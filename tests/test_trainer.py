@@ -19,7 +19,7 @@ import torch
 from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.cli import rehearse
-from annotated_transformer.data.batching import batches, collate
+from annotated_transformer.data.batching import batches, collate, token_batches
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training import trainer
 from annotated_transformer.training.checkpoint import checkpoints, load_model
@@ -98,26 +98,36 @@ def test_the_gradient_is_that_of_the_loss_per_real_token():
     assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(gradients(run, batch), expected, strict=True))
 
 
-def gradients(run, batch):
+def gradients(run, *buckets):
     """What the optimizer is given in one update."""
     seen = []
     run.optimizer.step = lambda: seen.extend(p.grad.clone() for p in run.model.parameters())
-    update(run, batch)
+    update(run, *buckets)
     return seen
 
 
-@pytest.mark.parametrize("rows", [1, 5])
+def test_buckets_have_the_gradient_of_one_batch_with_all_their_rows():
+    """Of uneven sizes: a mean of means would be another number."""
+    rows = [[0, 1, 2, 3, 4], [5], [6, 7]]
+    buckets = [collate(data()[1], each) for each in rows]
+    together = gradients(start(Path("unused"), dropout=0.0), collate(data()[1], sum(rows, [])))
+    for accumulate in (1, 2):
+        apart = gradients(start(Path("unused"), dropout=0.0, accumulate=accumulate), *buckets)
+        assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(apart, together, strict=True))
+
+
+@pytest.mark.parametrize("rows", [[1], [5], [3, 5], [3, 1, 2]])
 def test_the_mean_over_processes_is_the_gradient_of_the_batch(rows):
     """What two processes compute, one after the other; Adam hides a wrong factor, so we look before it steps."""
-    batch = collate(data()[1], range(rows))
-    expected = gradients(start(Path("unused"), dropout=0.0), batch)
+    buckets = [collate(data()[1], range(10 * place, 10 * place + count)) for place, count in enumerate(rows)]
+    expected = gradients(start(Path("unused"), dropout=0.0), *buckets)
     ranks = []
     for rank in range(2):
         run = start(Path("unused"), dropout=0.0, accumulate=2)
         run.accelerator = SimpleNamespace(
             num_processes=2, process_index=rank, device=torch.device("cpu"), no_sync=lambda model: nullcontext(),
             backward=lambda loss: loss.backward())
-        ranks.append(gradients(run, batch))
+        ranks.append(gradients(run, *buckets))
     for one, two, whole in zip(*ranks, expected, strict=True):
         assert torch.allclose((one + two) / 2, whole, atol=1e-6)
 
@@ -174,6 +184,16 @@ def test_a_stopped_run_goes_on_bit_by_bit(whole, tmp_path, step):
     assert losses(tmp_path / "r") == losses(whole)
     for part in ("checkpoints/step-00000012", "model"):
         assert equal(*(weights(folder / part) for folder in (tmp_path / "r", whole)))
+
+
+def test_a_stop_inside_an_epoch_whose_batches_do_not_divide_into_buckets(tmp_path):
+    settings = {"batch_tokens": 144, "buckets": 3, "steps": 24}
+    train = data()[1]
+    assert len(token_batches(train.src_lengths, train.tgt_lengths, 48, 1, 0)) % 3
+    assert fit(start(tmp_path / "whole", **settings)) == "finished"
+    assert fit(start(tmp_path / "r", report=stop_at(15, signal.SIGTERM), **settings)) == "interrupted"
+    assert fit(start(tmp_path / "r", **settings)) == "finished"
+    assert losses(tmp_path / "r") == losses(tmp_path / "whole")
 
 
 def test_the_checkpoint_of_a_stop_is_in_no_average(tmp_path):
@@ -344,6 +364,7 @@ def test_a_file_where_the_folder_should_be(tmp_path):
 @pytest.mark.parametrize(("setting", "message"), [
     ({"steps": 0}, "steps is 0"), ({"lr_factor": 0.0}, "lr_factor is 0"), ({"lr_factor": math.nan}, "lr_factor is nan"),
     ({"label_smoothing": 1.0}, "label_smoothing is 1"), ({"precision": "bf61"}, "did you mean 'bf16'"),
+    ({"buckets": 0}, "buckets is 0"), ({"buckets": 49}, "buckets is 49: it must be at most batch_tokens, 48"),
     ({"patience": -1}, "patience is -1"), ({"seed": -1}, "seed is -1"), ({"warm_up": 5}, "did you mean 'warmup'"),
 ])  # fmt: skip
 def test_bad_settings_are_named(setting, message):
@@ -429,6 +450,9 @@ def test_what_prepare_refuses(tmp_path):
         prepare(small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True)
     with pytest.raises(ValueError, match="max_tokens is 65"):
         small_recipe(max_tokens=65)
+    few = replace(small_recipe().training, buckets=5)
+    with pytest.raises(ValueError, match="max_tokens is 12: .* at most batch_tokens / buckets, 9"):
+        small_recipe(training=few)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
     with pytest.raises(ValueError, match="holds no run"):

@@ -52,7 +52,8 @@ class Recipe:
     max_tokens: int = 256
 
     def __post_init__(self):
-        for name, limit in [("max_length", self.architecture.max_length), ("batch_tokens", self.training.batch_tokens)]:
+        bucket = self.training.batch_tokens // self.training.buckets
+        for name, limit in [("max_length", self.architecture.max_length), ("batch_tokens / buckets", bucket)]:
             if not 0 < self.max_tokens <= limit:
                 raise ValueError(f"max_tokens is {self.max_tokens}: it must be at least 1 and at most {name}, {limit}")
         if self.vocab_size < 1:

@@ -43,6 +43,7 @@ class TrainingConfig:
 
     steps: int = 100_000
     batch_tokens: int = 25_000
+    buckets: int = 1
     accumulate: int = 1
     warmup: int = 4_000
     lr_factor: float = 1.0
@@ -75,10 +76,12 @@ class TrainingConfig:
 # %% ../../nbs/training/run.ipynb #cell7
 def check_training(config: TrainingConfig) -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
-    for name in ["steps", "batch_tokens", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]:
+    for name in ["steps", "batch_tokens", "buckets", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]:
         value = getattr(config, name)
         if type(value) is not int or not 1 <= value < 2**31:
             raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
+    if config.buckets > config.batch_tokens:
+        raise ValueError(f"buckets is {config.buckets}: it must be at most batch_tokens, {config.batch_tokens}")
     for name in ["seed", "patience"]:
         value = getattr(config, name)
         if type(value) is not int or not 0 <= value < 2**32:
