@@ -76,7 +76,8 @@ class TrainingConfig:
 # %% ../../nbs/training/run.ipynb #cell7
 def check_training(config: TrainingConfig) -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
-    for name in ["steps", "batch_tokens", "buckets", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]:
+    counts = ["steps", "batch_tokens", "buckets", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]
+    for name in counts:
         value = getattr(config, name)
         if type(value) is not int or not 1 <= value < 2**31:
             raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
