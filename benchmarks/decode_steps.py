@@ -247,14 +247,14 @@ class ThreeProducts:
         return [split_heads(product(x).unflatten(0, (sentences, -1)), self.h) for product in self.products]
 
 
+def all_rows(table: Tensor) -> tuple[Tensor]:
+    """The rows of a step, not cut into blocks."""
+    return (table,)
+
+
 def plain_best(values: Tensor, count: int, size: int = 100) -> tuple[Tensor, Tensor]:
     """The whole row sorted out at once."""
     return tuple(values.topk(min(count, values.size(-1))))
-
-
-def one_block(table: Tensor) -> tuple[Tensor, ...]:
-    """All rows together."""
-    return (table,)
 
 
 def search_once(model: Transformer | FastTransformer, beam_size: int, sentences: int) -> object:
@@ -276,7 +276,7 @@ def variants(readable: Transformer) -> dict[str, tuple[object, list]]:
             precision: (Endless(readable, precision), []),
             f"{precision}, weights as stored": (unpacked, []),
             f"{precision}, a copy of the past for each beam": (CopyingBeams(readable, precision), [])}
-        found[f"{precision}, scores of all rows at once"] = found[precision][0], [(search, "row_blocks", one_block)]
+        found[f"{precision}, scores of all rows at once"] = found[precision][0], [(search, "row_blocks", all_rows)]
     fast = found["float32"][0]
     with patch.object(speed, "Projections", ThreeProducts):
         apart = Endless(readable, "float32")

@@ -14,6 +14,7 @@ Writes results/translation-speed.json; nbs/translation/speed.ipynb shows it.
 
 import argparse
 import json
+import math
 import platform
 import random
 import tempfile
@@ -71,10 +72,6 @@ class Counted(FastTransformer):
     def step(self, tokens, cache):
         self.steps += 1
         return super().step(tokens, cache)
-
-
-class EndlessCounted(Endless, Counted):
-    """A model that never ends a sentence, and counts its steps."""
 
 
 def ours(model: Transformer, precision: str, forced: bool) -> Engine:
@@ -229,20 +226,16 @@ def stay(going: torch.Tensor) -> torch.Tensor:
     return torch.arange(len(going)) if going.any() else torch.arange(0)
 
 
-def one_block(table: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """All rows together; stands in for `search.row_blocks`."""
-    return (table,)
-
-
-def in_blocks(model: Transformer, rows: Rows, rounds: int = 5) -> dict:
-    """Processor seconds of a beam of four, 64 sentences at a time in bfloat16: scores by sixteen rows, or all."""
-    engine, ways = ours(model, "bfloat16", forced=False), {"sixteen rows": search.row_blocks, "all rows": one_block}
-    in_batches(engine, rows, 64, 4)
+def in_blocks(model: Transformer, rows: Rows, batch: int, rounds: int = 7) -> dict:
+    """Processor seconds of a beam of four in bfloat16, its scores looked at by sixteen rows or all at once."""
+    engine = ours(model, "bfloat16", forced=False)
+    ways = {"sixteen rows": search.row_blocks, "all rows": lambda table: (table,)}
+    in_batches(engine, rows, batch, 4)
     times: dict = {way: [] for way in ways}
     for _ in range(rounds):
         for way, function in ways.items():
             with patch.object(search, "row_blocks", function):
-                times[way].append(in_batches(engine, rows, 64, 4)[2])
+                times[way].append(in_batches(engine, rows, batch, 4)[2])
     return {way: round(median(each), 4) for way, each in times.items()}
 
 
@@ -274,13 +267,12 @@ def calls(model: Transformer, rows: Rows, rounds: int = 5) -> dict:
         chosen = rows[:: len(rows) // 16] if batch == 1 else rows
         counted = Counted(model, "float32")
         in_batches(searches(counted, 100), chosen, batch, beam_size)
-        empty = EndlessCounted(narrow(model.config), "float32")
-        engine, shrunk = searches(empty, FORCED), [[token % 12 + 4 for token in row] for row in chosen]
+        engine = ours(narrow(model.config), "float32", forced=True)
+        shrunk = [[token % 12 + 4 for token in row] for row in chosen]
         in_batches(engine, shrunk, batch, beam_size)
-        empty.steps, times = 0, []
-        for _ in range(rounds):
-            times.append(in_batches(engine, shrunk, batch, beam_size)[2])
-        found[name] = {"steps": counted.steps, "seconds_of_calls": median(times) / (empty.steps / rounds)}
+        seconds = median(in_batches(engine, shrunk, batch, beam_size)[2] for _ in range(rounds))
+        empty_steps = FORCED * math.ceil(len(chosen) / batch)
+        found[name] = {"steps": counted.steps, "seconds_of_calls": seconds / empty_steps}
         print(name, found[name], flush=True)
     return found
 
@@ -346,7 +338,9 @@ def main() -> None:
     if "calls" in options.parts:
         record["calls"] = calls(model, rows)
     if "bookkeeping" in options.parts:
-        record["bookkeeping"] = bookkeeping(model, rows) | {"in_blocks": in_blocks(model, rows)}
+        more = sorted(tokenizer.encode_source([source for source, _ in pairs[:384]]), key=len)
+        blocks = {str(batch): in_blocks(model, more, batch) for batch in (64, 192)}
+        record["bookkeeping"] = bookkeeping(model, rows) | {"in_blocks": blocks}
     if "bleu" in options.parts:
         record["bleu"] = bleu(options.model, pairs)
     save()
