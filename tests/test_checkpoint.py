@@ -1,6 +1,7 @@
 """Checkpoints: whole or not at all, every damage told by name, averages exact."""
 
 import json
+import math
 import resource
 import shutil
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_run import data
 
 from annotated_transformer.data.tokenizer import train_tokenizer
@@ -17,6 +19,7 @@ from annotated_transformer.training import checkpoint
 from annotated_transformer.training.checkpoint import (
     average_checkpoints,
     average_weights,
+    fingerprint,
     load_checkpoint,
     load_model,
     save_checkpoint,
@@ -89,6 +92,14 @@ def edit_architecture(path, **changes):
     path.write_text(json.dumps(about | {"architecture": about["architecture"] | changes}))
 
 
+def poison(folder, value):
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    weights[sorted(weights)[-1]].flatten()[3] = value
+    save_file(weights, path)
+    edit(folder / "config.json", weights_sha256=fingerprint(path))
+
+
 FAULTS = {
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
@@ -96,6 +107,8 @@ FAULTS = {
     "truncated": (lambda f: cut(f / "model.safetensors"), "is damaged"),
     "empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "is damaged"),
     "altered": (lambda f: flip(f / "model.safetensors"), "not the file that was saved here"),
+    "not a number": (lambda f: poison(f, math.nan), "no finite numbers"),
+    "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "config cut": (lambda f: cut(f / "config.json"), "can't be read"),
     "config not UTF-8": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe"), "can't be read"),
     "config a list": (lambda f: (f / "config.json").write_text("[]"), "not written by this package"),

@@ -165,12 +165,17 @@ def read_tensors(path: Path, expected: str | None) -> dict[str, Tensor]:
         raise ValueError(f"{path} is not the file that was saved here: take another copy or an earlier checkpoint")
     return tensors
 
-# %% ../../nbs/training/checkpoint.ipynb #cell38
+# %% ../../nbs/training/checkpoint.ipynb #cell39
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of a model folder by name. Raises: ValueError when they are missing, truncated or altered."""
-    return read_tensors(folder / "model.safetensors", read_json(folder / "config.json").get("weights_sha256"))
+    """The weights of a model folder by name. Raises: ValueError when they are missing, altered or not finite."""
+    weights = read_tensors(folder / "model.safetensors", read_json(folder / "config.json").get("weights_sha256"))
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{folder}: tensor {name!r} has values that are no finite numbers: the training had "
+                             "diverged; take an earlier checkpoint")
+    return weights
 
-# %% ../../nbs/training/checkpoint.ipynb #cell40
+# %% ../../nbs/training/checkpoint.ipynb #cell41
 def share(tensor: Tensor, like: Tensor) -> Tensor:
     """A whole tensor on the device of another one and, where that one is cut over several processes, cut like it."""
     tensor = tensor.to(like.device)
@@ -181,13 +186,13 @@ def share(tensor: Tensor, like: Tensor) -> Tensor:
     assert isinstance(like, DTensor)
     return distribute_tensor(tensor, like.device_mesh, like.placements)
 
-# %% ../../nbs/training/checkpoint.ipynb #cell41
+# %% ../../nbs/training/checkpoint.ipynb #cell42
 def collect(tensors: Iterable[tuple[str, Tensor]], keep: bool = True) -> dict[str, Tensor]:
     """Named tensors, whole and on the CPU. Every process must ask, also one that does not `keep` them: it gets none."""
     whole = ((name, t.full_tensor() if hasattr(t, "full_tensor") else t) for name, t in tensors)
     return {name: tensor.detach().cpu() for name, tensor in whole if keep}
 
-# %% ../../nbs/training/checkpoint.ipynb #cell45
+# %% ../../nbs/training/checkpoint.ipynb #cell46
 def fill(model: Transformer, weights: dict[str, Tensor], source: Path) -> None:
     """Copy tensors into the model's parameters by name. Raises: ValueError naming the first that does not fit."""
     parameters = dict(model.named_parameters())
@@ -202,7 +207,7 @@ def fill(model: Transformer, weights: dict[str, Tensor], source: Path) -> None:
                     f"config.json asks for {tuple(parameter.shape)}")
             parameter.copy_(share(weights[name], parameter))
 
-# %% ../../nbs/training/checkpoint.ipynb #cell47
+# %% ../../nbs/training/checkpoint.ipynb #cell48
 def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[Transformer, PairTokenizer]:
     """The model of a folder, in evaluation mode and float32, and its tokenizer.
 
@@ -220,7 +225,7 @@ def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/training/checkpoint.ipynb #cell57
+# %% ../../nbs/training/checkpoint.ipynb #cell58
 def save_checkpoint(
     folder: Path, model: Transformer, tokenizer: PairTokenizer, optimizer: torch.optim.Adam, progress: dict,
     write: bool = True,
@@ -239,7 +244,7 @@ def save_checkpoint(
             progress = progress | {"optimizer_sha256": fingerprint(draft / "optimizer.safetensors")}
             (draft / "progress.json").write_text(json.dumps(progress, indent=2) + "\n", encoding="utf-8")
 
-# %% ../../nbs/training/checkpoint.ipynb #cell59
+# %% ../../nbs/training/checkpoint.ipynb #cell60
 def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Adam) -> dict:
     """Fill the model and the optimizer from a checkpoint; returns its progress. Raises: ValueError when damaged."""
     progress = read_json(folder / "progress.json")
@@ -253,12 +258,12 @@ def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Ada
         }
     return progress
 
-# %% ../../nbs/training/checkpoint.ipynb #cell61
+# %% ../../nbs/training/checkpoint.ipynb #cell62
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
     return sorted(path for path in run.glob("checkpoints/step-*") if re.fullmatch(r"step-\d{8,}", path.name))
 
-# %% ../../nbs/training/checkpoint.ipynb #cell71
+# %% ../../nbs/training/checkpoint.ipynb #cell72
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the checkpoints' weights (§6.1), summed in float64. Raises: ValueError when they don't match."""
     if not folders:
@@ -272,7 +277,7 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
             total[name] += tensor.double()
     return {name: (tensor / len(folders)).float() for name, tensor in total.items()}
 
-# %% ../../nbs/training/checkpoint.ipynb #cell73
+# %% ../../nbs/training/checkpoint.ipynb #cell74
 def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
     """Save the average of some checkpoints as a model folder. Raises: ValueError when they don't match."""
     paths = [Path(folder) for folder in folders]
