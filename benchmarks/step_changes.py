@@ -2,6 +2,7 @@
 
     python benchmarks/step_changes.py [--repeats 7] [--cases "tiny bf16" …]
     python benchmarks/step_changes.py --compiled         # torch.compile alone, which needs a C++ compiler
+    python benchmarks/step_changes.py --slices           # time and memory by the rows of the loss's slices
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants take turns on the same batches.
 Writes results/step-changes.json, which the chapter nbs/training/speed.ipynb shows.
@@ -10,18 +11,23 @@ Writes results/step-changes.json, which the chapter nbs/training/speed.ipynb sho
 import argparse
 import json
 import platform
+import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from unittest.mock import patch
 
+import peers
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from training_step import SIZES, architecture, real_batches, step
+from training_step import SIZES, architecture, batch_file, in_own_process, peak_memory, real_batches, step
 
 from annotated_transformer.model import attention, transformer
+from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.layers import Dropout
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import loss as loss_module
@@ -30,6 +36,7 @@ from annotated_transformer.training.schedule import adam
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "step-changes.json"
 Variant = tuple[type[Objective], Callable[[Objective], None], list]
+FACTORS = (0.5, 1, 2)
 CASES = ["tiny fp32", "tiny bf16", "small bf16", "base-8k, small batches bf16"]
 
 
@@ -57,9 +64,9 @@ def compiled(objective: Objective) -> None:
     objective.model.decode = torch.compile(objective.model.decode, dynamic=True)
 
 
-def few_rows(objective: Objective) -> None:
-    """Slices of a quarter as many tokens."""
-    objective.rows //= 4
+def rows_times(factor: float, objective: Objective) -> None:
+    """Slices of so many times as many tokens."""
+    objective.rows = round(factor * objective.rows)
 
 
 def separate(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
@@ -101,13 +108,42 @@ def variants() -> dict[str, Variant]:
         "three separate projections": (Objective, same, [patch.object(attention, "project", separate)]),
         "vectors between sub-layers in float32": (
             Objective, same, [patch.object(transformer, "working_dtype", lambda x: x.dtype)]),
-        "slices of a quarter the rows": (Objective, few_rows, []),
         "slices in blocks of sixteen rows": (Objective, same, [patch.object(loss_module, "loss_and_slope", in_blocks)]),
         "all logits in one table": (AllLogits, same, []),
         "loss by the softmax kernel": (Objective, same, [patch.object(loss_module, "loss_and_slope", by_softmax)]),
         "the attention kernel in every precision": (
             Objective, same, [patch.object(attention, "fused_attention", kernel)]),
     }
+
+
+def peak_with(factor: float, precision: str, path: str) -> int:
+    """Bytes of two updates at base size with 37,000 tokens and slices of so many times as many rows."""
+    build = peers.build
+
+    def scaled(name: str, config: TransformerConfig) -> Objective:
+        objective = build(name, config)
+        rows_times(factor, objective)
+        return objective
+
+    with patch.object(peers, "build", scaled):
+        return peak_memory("base-37k", "ours", precision, path)
+
+
+def slices(repeats: int) -> dict:
+    """Seconds of an update in float32, and peak bytes, by how many times d_model rows a slice has."""
+    chosen = {str(factor): (Objective, partial(rows_times, factor), []) for factor in FACTORS}
+    seconds = {}
+    for size in ("tiny", "small", "base-37k"):
+        times = measure(size, "fp32", repeats, chosen)
+        seconds[size] = {name: median(values[1:]) for name, values in times.items()}
+        print(size, seconds[size], flush=True)
+    peak: dict[str, dict[str, int]] = {"fp32": {}, "bf16": {}}
+    with batch_file(4_096) as path:
+        for precision, factor in product(peak, FACTORS):
+            call = f"print(s.peak_with({factor}, {precision!r}, {path!r}))"
+            peak[precision][str(factor)] = in_own_process(f"import step_changes as s; {call}")
+    return {"command": "python benchmarks/step_changes.py --slices", "seconds": seconds, "peak_bytes": peak,
+            "repeats": repeats, "torch": torch.__version__}
 
 
 def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant]) -> dict[str, list[float]]:
@@ -141,9 +177,13 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="measure these, leave the others")
     parser.add_argument("--compiled", action="store_true", help="measure torch.compile, and nothing else")
+    parser.add_argument("--slices", action="store_true", help="measure the rows of the loss's slices, and nothing else")
     options = parser.parse_args()
     torch.set_num_threads(1)
     record = json.loads(OUT.read_text()) if OUT.exists() else {}
+    if options.slices:
+        OUT.write_text(json.dumps(record | {"slices": slices(options.repeats)}, indent=1) + "\n")
+        sys.exit()
     record |= {
         "command": "python benchmarks/step_changes.py", "machine": f"CPU, {platform.machine()}", "threads": 1,
         "capability": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "repeats": options.repeats}

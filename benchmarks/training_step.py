@@ -3,6 +3,7 @@
     python benchmarks/training_step.py [--sizes tiny small base-8k base-37k] [--repeats 5]
     python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16
     python benchmarks/training_step.py --only memory     # peak memory of two updates, each in a process of its own
+    python benchmarks/training_step.py --only float32    # steps in float32 alone, for a processor without AMX
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread; times are processor seconds, so that other work on the machine
 does not count. Writes its part of results/training-step.json, which the chapter nbs/training/speed.ipynb plots.
@@ -15,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from statistics import median
 
@@ -78,7 +81,9 @@ def first_losses(size: str, batch: Batch) -> dict[str, float]:
     return losses
 
 
-def step_seconds(size: str, plan: list[Batch], repeats: int) -> dict[str, dict[str, float]]:
+def step_seconds(
+    size: str, plan: list[Batch], repeats: int, precisions: Sequence[str]
+) -> dict[str, dict[str, float]]:
     """Median processor seconds of a step by precision and name; the models take turns on the same batches.
 
     Who goes first changes from batch to batch, since the first to meet a new shape has kernels prepared for all.
@@ -86,7 +91,7 @@ def step_seconds(size: str, plan: list[Batch], repeats: int) -> dict[str, dict[s
     models = {name: peers.build(name, architecture(size)).train() for name in peers.NAMES}
     optimizers = {name: adam(model) for name, model in models.items()}
     results = {}
-    for precision in PRECISIONS:
+    for precision in precisions:
         times: dict[str, list[float]] = {name: [] for name in models}
         for turn, batch in enumerate(plan[: repeats + 1]):
             for name in peers.NAMES[turn % 4 :] + peers.NAMES[: turn % 4]:
@@ -108,9 +113,9 @@ def product_rate(dtype: torch.dtype) -> float:
     return 2 * 2_048**3 / min(times)
 
 
-def product_rates() -> dict[str, float]:
+def product_rates(precisions: Sequence[str]) -> dict[str, float]:
     """The bound of a step in each precision."""
-    return {"fp32": product_rate(torch.float32), "bf16": product_rate(torch.bfloat16)}
+    return {name: product_rate({"fp32": torch.float32, "bf16": torch.bfloat16}[name]) for name in precisions}
 
 
 def share_in_products(size: str, batch: Batch, precision: str) -> float:
@@ -129,24 +134,28 @@ def work_of(size: str, batch: Batch) -> int:
     return batch.src.size(0) * sum(flops(architecture(size), batch.src.size(1), batch.tgt_in.size(1)))
 
 
-def measure_size(size: str, repeats: int) -> dict:
+def measure_size(size: str, repeats: int, precisions: Sequence[str] = PRECISIONS) -> dict:
     """Losses, seconds, tokens a second and the share of the bound that each reaches."""
     tokens = SIZES[size][-1]
     plan = [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][: repeats + 1]
     real = median(batch.tokens for batch in plan[1:])
-    before, seconds, after = product_rates(), step_seconds(size, plan, repeats), product_rates()
-    rates = {precision: max(before[precision], after[precision]) for precision in PRECISIONS}
+    before = product_rates(precisions)
+    seconds = step_seconds(size, plan, repeats, precisions)
+    after = product_rates(precisions)
+    rates = {precision: max(before[precision], after[precision]) for precision in precisions}
     work = median(work_of(size, batch) for batch in plan[1:])
     best = {precision: min(s for name, s in row.items() if name != "ours") for precision, row in seconds.items()}
-    return {
+    found = {
         "target_tokens": real, "first_losses": first_losses(size, plan[0]), "seconds": seconds,
         "tokens_per_second": {p: {name: round(real / s) for name, s in row.items()} for p, row in seconds.items()},
         "product_gflops": {precision: round(rate / 1e9) for precision, rate in rates.items()},
         "share_of_bound": {
             p: {name: round(work / rates[p] / s, 3) for name, s in row.items()} for p, row in seconds.items()},
-        "ours_in_products": {p: round(share_in_products(size, plan[1], p), 3) for p in PRECISIONS},
-        "against_best_peer": {p: round(best[p] / seconds[p]["ours"], 2) for p in PRECISIONS},
-        "bf16_against_best_fp32_peer": round(best["fp32"] / seconds["bf16"]["ours"], 2)}
+        "ours_in_products": {p: round(share_in_products(size, plan[1], p), 3) for p in precisions},
+        "against_best_peer": {p: round(best[p] / seconds[p]["ours"], 2) for p in precisions}}
+    if len(precisions) == 2:
+        found["bf16_against_best_fp32_peer"] = round(best["fp32"] / seconds["bf16"]["ours"], 2)
+    return found
 
 
 def losses_after(updates: int) -> dict:
@@ -187,33 +196,45 @@ def status(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
 
 
-def memory(size: str, tokens: int) -> dict:
-    """Peak bytes of each model in each precision, each in a process of its own that has only the batch to read."""
-    batch, found = real_batches(tokens, 1)[0], {}
+@contextmanager
+def batch_file(tokens: int) -> Iterator[str]:
+    """A file with one batch, for a process that should have nothing else to read."""
+    batch = real_batches(tokens, 1)[0]
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "batch.safetensors")
         save_file({name: getattr(batch, name).contiguous() for name in ("src", "tgt_in", "tgt_out")}, path)
-        for precision in PRECISIONS:
-            for name in peers.NAMES:
-                call = f"import training_step as t; print(t.peak_memory({size!r}, {name!r}, {precision!r}, {path!r}))"
-                done = subprocess.run(
-                    [sys.executable, "-c", call], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-                found.setdefault(precision, {})[name] = int(done.stdout.split()[-1])
+        yield path
+
+
+def in_own_process(program: str) -> int:
+    """The number that a piece of Python prints last."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1])
+
+
+def memory(size: str, tokens: int) -> dict:
+    """Peak bytes of each model in each precision, each in a process of its own."""
+    found: dict[str, dict[str, int]] = {precision: {} for precision in PRECISIONS}
+    with batch_file(tokens) as path:
+        for precision, name in product(PRECISIONS, peers.NAMES):
+            call = f"print(t.peak_memory({size!r}, {name!r}, {precision!r}, {path!r}))"
+            found[precision][name] = in_own_process(f"import training_step as t; {call}")
     return {"tokens": tokens, "updates": 2, "peak_bytes": found}
 
 
 def main() -> None:
     """Measure one part and put it into the record beside the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["steps", "losses", "memory"], default="steps")
+    parser.add_argument("--only", choices=["steps", "float32", "losses", "memory"], default="steps")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.only == "steps":
+    if options.only in ("steps", "float32"):
         found = {}
         for size in options.sizes:
-            found[size] = measure_size(size, options.repeats)
+            found[size] = measure_size(size, options.repeats, PRECISIONS if options.only == "steps" else ["fp32"])
             print(size, json.dumps(found[size]["seconds"]), flush=True)
     elif options.only == "losses":
         found = losses_after(1_000)
