@@ -24,7 +24,7 @@ import peers
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from training_step import SIZES, architecture, batch_file, in_own_process, peak_memory, real_batches, step
+from training_step import SIZES, architecture, batch_file, full_batches, in_own_process, peak_memory, step
 
 from annotated_transformer.model import attention, transformer
 from annotated_transformer.model.config import TransformerConfig
@@ -149,7 +149,7 @@ def slices(repeats: int) -> dict:
 def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant]) -> dict[str, list[float]]:
     """Processor seconds of a step of each chosen variant, batch by batch; the first, which compiles, by the clock."""
     tokens = SIZES[size][-1]
-    plan = [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][: repeats + 1]
+    plan = full_batches(tokens, repeats + 1)
     torch.compiler.reset()
     models = {}
     for name, (kind, prepare, _) in chosen.items():

@@ -4,6 +4,7 @@
     python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16
     python benchmarks/training_step.py --only memory     # peak memory of two updates, each in a process of its own
     python benchmarks/training_step.py --only float32    # steps in float32 alone, for a processor without AMX
+    python benchmarks/training_step.py --only allocator  # steps in float32, freed memory given back or kept
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread; times are processor seconds, so that other work on the machine
 does not count. Writes its part of results/training-step.json, which the chapter nbs/training/speed.ipynb plots.
@@ -11,17 +12,21 @@ does not count. Writes its part of results/training-step.json, which the chapter
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import islice, product
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
+from types import MappingProxyType
+from typing import Any
 
 import peers
 import torch
@@ -41,9 +46,12 @@ SIZES = {  # d_model, N, h, d_ff, vocabulary, tokens in a batch
     "base-8k": (512, 6, 8, 2_048, 8_000, 4_096), "base-37k": (512, 6, 8, 2_048, 37_000, 4_096),
     "base-8k, small batches": (512, 6, 8, 2_048, 8_000, 1_024),
     "base-37k, small batches": (512, 6, 8, 2_048, 37_000, 1_024)}
-PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::_scaled_dot_product_flash_attention_for_cpu",
-            "aten::_scaled_dot_product_flash_attention_for_cpu_backward", "aten::mkldnn_linear")
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mkldnn_linear",
+            "aten::_scaled_dot_product_flash_attention_for_cpu",
+            "aten::_scaled_dot_product_flash_attention_for_cpu_backward")
 PRECISIONS = ["fp32", "bf16"]
+ALLOCATORS = {  # what the GNU C library does with freed memory, by variables of its own
+    "as it comes": {}, "keeps all": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}}
 
 
 def architecture(size: str, dropout: float = 0.1) -> TransformerConfig:
@@ -59,6 +67,11 @@ def real_batches(tokens: int, count: int) -> list[Batch]:
     tokenizer = train_tokenizer(pairs, "en", "de", 8_000, lowercase=True)
     tokenized = TokenizedPairs.build(pairs, tokenizer)
     return [batch for _, batch in islice(batches(tokenized, tokens, seed=1), count)]
+
+
+def full_batches(tokens: int, count: int) -> list[Batch]:
+    """The first batches of the real text that are at least 85 % full."""
+    return [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][:count]
 
 
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, precision: str) -> float:
@@ -118,15 +131,21 @@ def product_rates(precisions: Sequence[str]) -> dict[str, float]:
     return {name: product_rate({"fp32": torch.float32, "bf16": torch.bfloat16}[name]) for name in precisions}
 
 
-def share_in_products(size: str, batch: Batch, precision: str) -> float:
-    """The share of our update's time that PyTorch's profiler finds in matrix products and fused attention."""
+def shares_of_time(size: str, batch: Batch, precision: str) -> dict[str, float]:
+    """The share of our update's time that PyTorch's profiler finds in each operation, the largest first."""
     model = peers.build("ours", architecture(size)).train()
     optimizer = adam(model)
     step(model, optimizer, batch, precision)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         step(model, optimizer, batch, precision)
     times = {event.key: event.self_cpu_time_total for event in profiler.key_averages()}
-    return sum(seconds for name, seconds in times.items() if name in PRODUCTS) / sum(times.values())
+    return {name: times[name] / sum(times.values()) for name in sorted(times, key=lambda name: -times[name])}
+
+
+def between(shares: Mapping[str, float]) -> dict[str, float]:
+    """The six largest operations that are no products."""
+    others = [name for name in shares if name not in PRODUCTS]
+    return {name: round(shares[name], 3) for name in others[:6]}
 
 
 def work_of(size: str, batch: Batch) -> int:
@@ -137,13 +156,14 @@ def work_of(size: str, batch: Batch) -> int:
 def measure_size(size: str, repeats: int, precisions: Sequence[str] = PRECISIONS) -> dict:
     """Losses, seconds, tokens a second and the share of the bound that each reaches."""
     tokens = SIZES[size][-1]
-    plan = [batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens][: repeats + 1]
+    plan = full_batches(tokens, repeats + 1)
     real = median(batch.tokens for batch in plan[1:])
     before = product_rates(precisions)
     seconds = step_seconds(size, plan, repeats, precisions)
     after = product_rates(precisions)
     rates = {precision: max(before[precision], after[precision]) for precision in precisions}
     work = median(work_of(size, batch) for batch in plan[1:])
+    shares = {precision: shares_of_time(size, plan[1], precision) for precision in precisions}
     best = {precision: min(s for name, s in row.items() if name != "ours") for precision, row in seconds.items()}
     found = {
         "target_tokens": real, "first_losses": first_losses(size, plan[0]), "seconds": seconds,
@@ -151,7 +171,8 @@ def measure_size(size: str, repeats: int, precisions: Sequence[str] = PRECISIONS
         "product_gflops": {precision: round(rate / 1e9) for precision, rate in rates.items()},
         "share_of_bound": {
             p: {name: round(work / rates[p] / s, 3) for name, s in row.items()} for p, row in seconds.items()},
-        "ours_in_products": {p: round(share_in_products(size, plan[1], p), 3) for p in precisions},
+        "ours_in_products": {p: round(sum(row.get(name, 0) for name in PRODUCTS), 3) for p, row in shares.items()},
+        "ours_between": {p: between(row) for p, row in shares.items()},
         "against_best_peer": {p: round(best[p] / seconds[p]["ours"], 2) for p in precisions}}
     if len(precisions) == 2:
         found["bf16_against_best_fp32_peer"] = round(best["fp32"] / seconds["bf16"]["ours"], 2)
@@ -206,11 +227,12 @@ def batch_file(tokens: int) -> Iterator[str]:
         yield path
 
 
-def in_own_process(program: str) -> int:
-    """The number that a piece of Python prints last."""
+def in_own_process(program: str, variables: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """What a piece of Python prints as its last line, in JSON; `variables` join its environment."""
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-    return int(done.stdout.split()[-1])
+        [sys.executable, "-c", program], cwd=Path(__file__).parent, env=os.environ | variables,
+        capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def memory(size: str, tokens: int) -> dict:
@@ -223,10 +245,36 @@ def memory(size: str, tokens: int) -> dict:
     return {"tokens": tokens, "updates": 2, "peak_bytes": found}
 
 
+def paged(size: str, name: str, repeats: int) -> dict[str, float]:
+    """Processor seconds of a step in float32, pages fetched from the system meanwhile, and this process's peak."""
+    torch.set_num_threads(1)
+    plan = full_batches(SIZES[size][-1], repeats + 1)
+    model = peers.build(name, architecture(size)).train()
+    optimizer = adam(model)
+    seconds, pages = [], []
+    for batch in plan:
+        start, fetched = time.process_time(), getrusage(RUSAGE_SELF).ru_minflt
+        step(model, optimizer, batch, "fp32")
+        seconds.append(time.process_time() - start)
+        pages.append(getrusage(RUSAGE_SELF).ru_minflt - fetched)
+    return {"seconds": median(seconds[1:]), "pages": median(pages[1:]), "peak_bytes": status("VmHWM")}
+
+
+def allocator(size: str, repeats: int, rounds: int = 2) -> dict:
+    """Each model with freed memory given back as the C library sees fit, and kept; medians of rounds of processes."""
+    found = {(way, name): [] for way in ALLOCATORS for name in peers.NAMES}
+    for _ in range(rounds):
+        for way, name in found:
+            program = f"import json, training_step as t; print(json.dumps(t.paged({size!r}, {name!r}, {repeats})))"
+            found[way, name].append(in_own_process(program, ALLOCATORS[way]))
+    return {way: {name: {key: median(run[key] for run in found[way, name]) for key in found[way, name][0]}
+                  for name in peers.NAMES} for way in ALLOCATORS}
+
+
 def main() -> None:
     """Measure one part and put it into the record beside the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["steps", "float32", "losses", "memory"], default="steps")
+    parser.add_argument("--only", choices=["steps", "float32", "allocator", "losses", "memory"], default="steps")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
@@ -236,6 +284,8 @@ def main() -> None:
         for size in options.sizes:
             found[size] = measure_size(size, options.repeats, PRECISIONS if options.only == "steps" else ["fp32"])
             print(size, json.dumps(found[size]["seconds"]), flush=True)
+    elif options.only == "allocator":
+        found = {size: allocator(size, options.repeats) for size in options.sizes}
     elif options.only == "losses":
         found = losses_after(1_000)
     else:
@@ -243,6 +293,7 @@ def main() -> None:
     record = json.loads(OUT.read_text()) if OUT.exists() else {}
     part = {"steps": "sizes"}.get(options.only, options.only)
     record[part] = {**record.get(part, {}), **found}
+    record["amx"] = {**record.get("amx", {}), part: torch.cpu._is_amx_tile_supported()}
     packages = ["torch", "transformers", "x-transformers"]
     record |= {
         "command": "python benchmarks/training_step.py", "threads": 1, "machine": f"CPU, {platform.machine()}",

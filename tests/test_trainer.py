@@ -196,6 +196,15 @@ def test_a_stop_inside_an_epoch_whose_batches_do_not_divide_into_buckets(tmp_pat
     assert losses(tmp_path / "r") == losses(tmp_path / "whole")
 
 
+def test_the_buckets_of_an_update_share_its_tokens(tmp_path, monkeypatch):
+    seen, sound = [], trainer.update
+    monkeypatch.setattr(trainer, "update", lambda run, *buckets: (seen.append(buckets), sound(run, *buckets))[1])
+    fit(start(tmp_path / "r", batch_tokens=144, buckets=3))
+    assert [len(buckets) for buckets in seen] == [3] * 12
+    for bucket in (bucket for buckets in seen for bucket in buckets):
+        assert max(bucket.src.numel(), bucket.tgt_out.numel()) <= 48
+
+
 def test_the_checkpoint_of_a_stop_is_in_no_average(tmp_path):
     assert fit(start(tmp_path / "r", report=stop_at(7, signal.SIGTERM), keep=3)) == "interrupted"
     assert fit(start(tmp_path / "r", keep=3)) == "finished"

@@ -171,8 +171,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     weights = read_tensors(folder / "model.safetensors", read_json(folder / "config.json").get("weights_sha256"))
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
-            raise ValueError(f"{folder}: tensor {name!r} has values that are no finite numbers: the training had "
-                             "diverged; take an earlier checkpoint")
+            raise ValueError(f"{folder}: tensor {name!r} has values that are no finite numbers: the training "
+                             "may have diverged; take an earlier checkpoint")
     return weights
 
 # %% ../../nbs/training/checkpoint.ipynb #cell41
