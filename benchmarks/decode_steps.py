@@ -2,8 +2,8 @@
 
     python benchmarks/decode_steps.py
 
-Base size, random weights, one thread, processor seconds, variants in turn, medians. Takes about three minutes and
-writes results/decode-steps.json, which nbs/translation/speed.ipynb shows.
+Base size (the part `small`: that of the Multi30k recipe), random weights, one thread, processor seconds, variants in
+turn, medians. Takes about three minutes and writes results/decode-steps.json, which nbs/translation/speed.ipynb shows.
 """
 
 import argparse
@@ -11,8 +11,9 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
@@ -26,6 +27,7 @@ from annotated_transformer.data.corpus import write_whole
 from annotated_transformer.model.attention import split_heads
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search, speed
 from annotated_transformer.translation.search import beam, greedy, move_beams, start_beams
 from annotated_transformer.translation.speed import (
@@ -141,12 +143,16 @@ def floors() -> dict:
     return {"bandwidth": read, "operations": done}
 
 
-# ---- where a step of the readable model spends its time ----
+# ---- where a step spends its time ----
 
 PARTS = {
     "matrix products": ("mm", "addmm", "linear", "bmm"), "attention": ("scaled_dot", "flash"),
-    "copies of the cache": ("cat", "index_select", "index"), "softmax and choice": ("softmax", "topk", "argmax", "max"),
-    "norms": ("layer_norm",),
+    "copies of the cache": ("cat", "index_select", "index"),
+    "softmax and choice": ("softmax", "log_softmax", "topk", "argmax", "max", "amax"),
+    "norms": ("layer_norm", "native_layer_norm"),
+    "views and empty tables": (
+        "as_strided", "detach", "empty", "expand", "flatten", "narrow", "reshape", "resolve", "select", "slice",
+        "split", "squeeze", "transpose", "unflatten", "unsqueeze", "view"),
 }
 
 
@@ -156,10 +162,11 @@ def part_of(operation: str) -> str:
     return next((part for part, starts in PARTS.items() if name.startswith(starts)), "everything else")
 
 
-def profile_readable(model: Transformer) -> dict:
-    """Milliseconds a step by kind of operation, for greedy search alone and a beam of four with 64 sentences."""
+def profiled(model: Transformer | FastTransformer, cells: Iterable[str]) -> dict:
+    """Milliseconds a step of whole searches by kind of operation."""
     found = {}
-    for name in ("greedy, 1", "beam 4, 64"):
+    for name in cells:
+        search_once(model, *CELLS[name])
         with profile(activities=[ProfilerActivity.CPU]) as record:
             search_once(model, *CELLS[name])
         parts = dict.fromkeys([*PARTS, "everything else"], 0.0)
@@ -322,10 +329,16 @@ def by_rows(fast: FastTransformer) -> dict:
     return found
 
 
+def small() -> Transformer:
+    """A random model of the size that the recipe for Multi30k trains."""
+    return Transformer(replace(recipe("multi30k-en-de-tiny").architecture, src_vocab_size=VOCABULARY,
+                               tgt_vocab_size=VOCABULARY))
+
+
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "profile", "changes"]
+    every = ["floors", "profile", "small", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -343,7 +356,10 @@ def main() -> None:
             record |= floors() | {"kernels": kernels()}
             record["by_rows"] = {name: by_rows(FastTransformer(readable, name)) for name in ("float32", "bfloat16")}
         if "profile" in parts:
-            record["profile"] = profile_readable(readable)
+            record["profile"] = profiled(readable, ["greedy, 1", "beam 4, 64"])
+        if "small" in parts:
+            record["small"] = {"milliseconds": profiled(Endless(small().eval()), CELLS),
+                               "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small())}
         if "changes" in parts:
             record["milliseconds"] = ablations(readable)
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
