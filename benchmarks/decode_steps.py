@@ -329,6 +329,35 @@ def by_rows(fast: FastTransformer) -> dict:
     return found
 
 
+class Watched(Endless):
+    """A model that adds up the seconds of its parts."""
+
+    def start(self, src, beam_size=1):
+        begin = time.process_time()
+        cache = super().start(src, beam_size)
+        self.seconds["the source"] += time.process_time() - begin
+        return cache
+
+    def step(self, tokens, cache):
+        begin = time.process_time()
+        scores = super().step(tokens, cache)
+        self.seconds["steps"] += time.process_time() - begin
+        return scores
+
+
+def around_the_steps(readable: Transformer) -> dict:
+    """Milliseconds a token of a search for one sentence in float32: the source, the steps, and all the rest."""
+    model, found = Watched(readable), {}
+    for name in ("greedy, 1", "beam 4, 1"):
+        runs = []
+        for _ in range(10):
+            model.seconds = {"the source": 0.0, "steps": 0.0}
+            whole = seconds(lambda name=name: search_once(model, *CELLS[name]))
+            runs.append(model.seconds | {"choice and bookkeeping": whole - sum(model.seconds.values())})
+        found[name] = {part: round(1000 * median(run[part] for run in runs[1:]) / FORCED, 3) for part in runs[0]}
+    return found
+
+
 def small() -> Transformer:
     """A random model of the size that the recipe for Multi30k trains."""
     return Transformer(replace(recipe("multi30k-en-de-tiny").architecture, src_vocab_size=VOCABULARY,
@@ -338,7 +367,7 @@ def small() -> Transformer:
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "profile", "small", "changes"]
+    every = ["floors", "profile", "around", "small", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -357,6 +386,8 @@ def main() -> None:
             record["by_rows"] = {name: by_rows(FastTransformer(readable, name)) for name in ("float32", "bfloat16")}
         if "profile" in parts:
             record["profile"] = profiled(readable, ["greedy, 1", "beam 4, 64"])
+        if "around" in parts:
+            record["around"] = around_the_steps(readable)
         if "small" in parts:
             record["small"] = {"milliseconds": profiled(Endless(small().eval()), CELLS),
                                "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small())}
