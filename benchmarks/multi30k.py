@@ -27,6 +27,7 @@ from sacrebleu.metrics import BLEU
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import moses_tokenize
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
 
@@ -104,6 +105,12 @@ def system(run: Path, end: int, count: int) -> dict:
         "tests": {split: evaluate(translator, split, 5, best) for split in TESTS}}
 
 
+def own_settings(training: dict) -> str:
+    """The settings of a run that are not its recipe's, as the command line takes them."""
+    plan = recipe("multi30k-en-de-tiny").training.to_dict()
+    return " ".join(f"--set {name}={value}" for name, value in training.items() if value != plan[name])
+
+
 def main(run: Path, note: str) -> None:
     """Choose end, checkpoints and search on the validation split, score the tests, write the record."""
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -114,11 +121,10 @@ def main(run: Path, note: str) -> None:
         if len(until(run, end)) >= count]
     averages = {choice: on_validation(averaged(run, *choice), 1.0) for choice in choices}
     chosen = system(run, *max(choices, key=lambda choice: averages[choice]))
-    training = described["training"]
     record = {
         "commands": [
             "torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny "
-            f"--out {run} --set keep={training['keep']} --set patience=0 --set steps={last}",
+            f"--out {run} {own_settings(described['training'])} --set patience=0 --set steps={last}",
             f"python benchmarks/multi30k.py {run}",
         ],
         "run": described,
