@@ -26,16 +26,21 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor, nn
 
+from annotated_transformer.data.batching import batches
 from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.loss import Objective
+from annotated_transformer.training.recipes import prepare, recipe
 from annotated_transformer.training.schedule import adam
+from annotated_transformer.training.trainer import update
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.search import beam, greedy
 from annotated_transformer.translation.translator import Translator
@@ -148,7 +153,26 @@ def correctness(setting: Setting) -> dict:
             loss = action(*there)
         error = (gradient(loss, objective) - wanted).norm() / wanted.norm()
         found[name] = {"loss": abs(loss.item() / expected.item() - 1), "gradient": error.item()}
-    return found
+    return found | {"update_waits_for": waits_for(setting)}
+
+
+def waits_for(setting: Setting) -> str | None:
+    """What in an update of the trainer makes the host wait for its GPU, in CUDA's words; None if nothing, or no GPU."""
+    pairs, cuda = phrasebook("en", "de", "train", 300), setting.device.type == "cuda"
+    with TemporaryDirectory() as folder:
+        run = prepare(recipe("phrasebook"), folder, pairs, pairs[:8], cpu=not cuda)
+        source = batches(run.train, 512)
+        update(run, next(source)[1])  # makes Adam's averages and the pinned memory
+        if cuda:
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            update(run, next(source)[1])
+        except RuntimeError as error:
+            return str(error).splitlines()[0]
+        finally:
+            if cuda:
+                torch.cuda.set_sync_debug_mode("default")
+    return None
 
 
 def matmul_peak(setting: Setting) -> float:
@@ -268,8 +292,8 @@ def decoding(setting: Setting) -> dict:
 
 def train(setting: Setting, folder: Path, settings: list[str]) -> bool:
     """Train by the command line, on from the last checkpoint; whether the run came to its end before the deadline."""
-    recipe = "phrasebook" if setting.tiny else "multi30k-en-de-tiny"
-    command = [sys.executable, "-m", "annotated_transformer.cli", "train", recipe, "--out", str(folder)]
+    plan = "phrasebook" if setting.tiny else "multi30k-en-de-tiny"
+    command = [sys.executable, "-m", "annotated_transformer.cli", "train", plan, "--out", str(folder)]
     command += [word for each in settings for word in ("--set", each)]
     command += ["--cpu"] if setting.device.type == "cpu" else []
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)

@@ -214,5 +214,6 @@ def test_every_section_runs_at_toy_size(tmp_path):
     record = json.loads((tmp_path / "gpu.json").read_text())
     assert set(names.split(",")) <= record.keys()
     assert record["correctness"]["float32"]["gradient"] < 1e-5
+    assert record["correctness"]["update_waits_for"] is None
     assert record["correctness"]["bfloat16"]["gradient"] < 0.05
     assert record["training-base"]["contenders"]["ours, compiled"]["tokens_per_second"] > 0

@@ -94,6 +94,13 @@ def test_padding_and_batch_mates_do_not_count():
     assert torch.allclose(together, apart, rtol=1e-5) and torch.allclose(together, padded, rtol=1e-5)
 
 
+def test_places_change_neither_loss_nor_gradients():
+    module = objective()
+    losses = module(*BATCH), module(*BATCH, torch.tensor([0, 1, 2, 3, 4]))
+    looked, given = (torch.autograd.grad(loss, list(module.parameters())) for loss in losses)
+    assert losses[0] == losses[1] and all(map(torch.equal, looked, given))
+
+
 def test_it_is_smoothed_in_training_only():
     module = objective(0.2)
     logits = module.model(BATCH[0], BATCH[1])[BATCH[2] != 0]

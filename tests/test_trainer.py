@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from accelerate import Accelerator
 from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.cli import rehearse
@@ -24,7 +25,7 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training import trainer
 from annotated_transformer.training.checkpoint import checkpoints, load_model
 from annotated_transformer.training.recipes import Recipe, prepare, recipe, recipes
-from annotated_transformer.training.run import TrainingConfig, resume
+from annotated_transformer.training.run import Run, TrainingConfig, resume
 from annotated_transformer.training.trainer import fit, summed_loss, update, validation_loss
 
 TINY_RUN = Path(__file__).with_name("tiny_run.py")
@@ -84,6 +85,22 @@ def test_micro_batches_equal_the_batch():
         results.append((totals, torch.cat([p.detach().flatten() for p in run.model.parameters()])))
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
     assert torch.allclose(results[0][1], results[1][1], atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{}, {"accumulate": 3}, {"precision": "bf16"}])
+def test_an_update_asks_its_device_for_no_value(settings, monkeypatch):
+    """On the device `meta`, where tensors have shapes only, whatever asks for a value or a count raises."""
+    run = start(Path("unused"), **settings)
+    source = batches(run.train, 48, 1)
+    half = torch.autocast("cpu", torch.bfloat16, enabled=run.config.precision == "bf16")
+    monkeypatch.setattr(Accelerator, "device", torch.device("meta"))
+    monkeypatch.setattr(Run, "autocast", lambda self: half)
+    run.objective.to("meta")
+    run.optimizer = torch.optim.Adam(run.model.parameters())
+    for _ in range(2):
+        assert update(run, next(source)[1]).is_meta
+    with pytest.raises(NotImplementedError):
+        run.objective(*next(source)[1].inputs("meta")[:3])
 
 
 def test_more_parts_than_rows_is_no_error():

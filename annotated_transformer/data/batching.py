@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['SideWriter', 'write_sides', 'write_directory', 'read_side', 'read_directory', 'FlatPairs', 'TokenizedPairs',
-           'padding_share', 'length_order', 'cut_points', 'token_batches', 'padded_rows', 'Batch', 'collate', 'batches']
+           'padding_share', 'length_order', 'cut_points', 'token_batches', 'padded_rows', 'real_places', 'on_device',
+           'Batch', 'collate', 'batches']
 
 # %% ../../nbs/data/batching.ipynb #cell2
 import hashlib
@@ -254,6 +255,18 @@ def padded_rows(tokens: np.ndarray, offsets: np.ndarray, indices: np.ndarray, pa
     return torch.from_numpy(rows)
 
 # %% ../../nbs/data/batching.ipynb #cell46
+def real_places(ids: Int[Tensor, "batch len"], pad_id: int) -> Int[Tensor, "tokens"]:
+    """Where the flattened matrix holds something else than padding."""
+    return (ids != pad_id).flatten().nonzero().flatten()
+
+# %% ../../nbs/data/batching.ipynb #cell47
+def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device; a GPU fetches it from pinned memory in its own time."""
+    if torch.device(device).type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+# %% ../../nbs/data/batching.ipynb #cell50
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Some pairs as padded ids: the source, the decoder's input ([bos] first) and what it should say ([eos] last)."""
@@ -267,13 +280,18 @@ class Batch:
         return len(self.src)
 
     @property
+    def places(self) -> Int[Tensor, "tokens"]:
+        """Where the flattened `tgt_out` holds something else than padding."""
+        return real_places(self.tgt_out, self.pad_id)
+
+    @property
     def tokens(self) -> int:
         """Target tokens that the loss counts: all but padding."""
-        return int((self.tgt_out != self.pad_id).sum())
+        return len(self.places)
 
-    def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device."""
-        return Batch(self.src.to(device), self.tgt_in.to(device), self.tgt_out.to(device), self.pad_id)
+    def inputs(self, device: torch.device | str) -> tuple[Tensor, ...]:
+        """What the loss of a batch is computed from, on a device: `src`, `tgt_in`, `tgt_out` and `places`."""
+        return tuple(on_device(ids, device) for ids in (self.src, self.tgt_in, self.tgt_out, self.places))
 
     def shard(self, rank: int, world: int) -> "Batch":
         """Every `world`-th row from `rank` on; where no row is left, one whose target is all padding."""
@@ -285,7 +303,7 @@ class Batch:
         """Exactly `n` micro-batches for gradient accumulation, which together are this batch."""
         return [self.shard(i, n) for i in range(n)]
 
-# %% ../../nbs/data/batching.ipynb #cell48
+# %% ../../nbs/data/batching.ipynb #cell52
 def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
     """The pairs of these indices as one padded batch."""
     indices = np.asarray(indices, np.int64)
@@ -295,7 +313,7 @@ def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: 
     shifted = torch.cat([begin, tgt_out[:, :-1]], dim=1)
     return Batch(src, shifted.where(tgt_out != pad_id, pad_id), tgt_out, pad_id)
 
-# %% ../../nbs/data/batching.ipynb #cell53
+# %% ../../nbs/data/batching.ipynb #cell57
 def batches(
     pairs: TokenizedPairs, max_tokens: int, seed: int = 0, start: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[tuple[int, int], Batch]]:

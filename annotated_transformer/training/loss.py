@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..data.batching import real_places
 from ..model.transformer import Transformer, working_dtype
 
 # %% ../../nbs/training/loss.ipynb #cell8
@@ -90,12 +91,18 @@ class Objective(nn.Module):
         self.model, self.smoothing, self.rows = model, smoothing, model.config.d_model
 
     def forward(
-        self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"], tgt_out: Int[Tensor, "batch tgt"]
+        self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"], tgt_out: Int[Tensor, "batch tgt"],
+        places: Int[Tensor, "tokens"] | None = None,
     ) -> Float[Tensor, ""]:
-        """Padding is left out before the output layer. In evaluation mode the loss is not smoothed."""
+        """Padding is left out before the output layer. In evaluation mode the loss is not smoothed.
+
+        `places` says where the flattened `tgt_out` holds no padding; without it they are looked for, and the host
+        has to wait until its GPU has found them.
+        """
         memory, src_mask = self.model.encode(src)
         hidden = self.model.decode(tgt_in, memory, src_mask)
-        real = tgt_out != self.model.config.pad_id
+        if places is None:
+            places = real_places(tgt_out, self.model.config.pad_id)
+        hidden, target = hidden.flatten(0, 1).index_select(0, places), tgt_out.flatten().index_select(0, places)
         smoothing = self.smoothing if self.training else 0.0
-        weight = self.model.tgt_embedding.weight
-        return SlicedLoss.apply(hidden[real], weight, tgt_out[real], smoothing, self.rows)
+        return SlicedLoss.apply(hidden, self.model.tgt_embedding.weight, target, smoothing, self.rows)

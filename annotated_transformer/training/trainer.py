@@ -75,9 +75,8 @@ def update(run: Run, *buckets: Batch) -> torch.Tensor:
 # %% ../../nbs/training/trainer.ipynb #cell19
 def summed_loss(run: Run, batch: Batch) -> torch.Tensor:
     """The objective on one batch, moved to the run's device, in the run's precision."""
-    batch = batch.to(run.accelerator.device)
     with run.autocast():
-        return run.objective(batch.src, batch.tgt_in, batch.tgt_out)
+        return run.objective(*batch.inputs(run.accelerator.device))
 
 # %% ../../nbs/training/trainer.ipynb #cell26
 def validation_loss(run: Run) -> float:
