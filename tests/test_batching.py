@@ -75,6 +75,28 @@ def test_a_directory_with_other_things_is_left_alone(tokenizer, tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
+def test_a_foreign_pairs_json_is_no_reason_to_delete_its_neighbours(tokenizer, tmp_path):
+    (tmp_path / "pairs.json").write_text("[]")
+    (tmp_path / "novel.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other things"):
+        TokenizedPairs.build(TEXTS, tokenizer, tmp_path)
+    assert (tmp_path / "novel.txt").read_text() == "mine"
+
+
+def test_a_link_and_the_working_directory_are_directories_too(tokenizer, tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    assert len(TokenizedPairs.build(TEXTS[:5], tokenizer, tmp_path / "link")) == 5
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "there" / "pairs.json").exists()
+    monkeypatch.chdir(tmp_path / "there")
+    assert len(TokenizedPairs.build(TEXTS[:4], tokenizer, ".")) == 4
+
+
+def test_no_pairs_are_named_as_such(tokenizer):
+    with pytest.raises(ValueError, match="no sentence pairs came"):
+        TokenizedPairs.build([], tokenizer)
+
+
 def test_a_build_that_fails_leaves_nothing(tokenizer, tmp_path):
     def stream():
         yield TEXTS[0]

@@ -217,6 +217,20 @@ def test_comparison_of_a_system_with_itself_and_with_a_better_one():
     assert better == compare(worse, references, references, samples=100)
 
 
+def test_one_differing_line_proves_nothing():
+    references = [f"sentence number {i} of the test has these words in it" for i in range(40)]
+    worse = [references[0].replace("these", "those"), *references[1:]]
+    result = compare(worse, references, references, samples=500)
+    assert result.baseline < result.system and result.p_value == 1.0
+
+
+def test_the_p_value_is_the_share_of_all_swaps():
+    """Six sentences, two of them different: of the 64 swaps half reach the difference that was observed."""
+    references = [f"sentence number {i} of the test has these words in it" for i in range(6)]
+    worse = ["sentence one", "sentence two", *references[2:]]
+    assert compare(worse, references, references, samples=4_000).p_value == pytest.approx(0.5, abs=0.03)
+
+
 # --- against published numbers (real data) -----------------------------------------------------------------------
 
 

@@ -114,6 +114,9 @@ FAULTS = {
     "config a list": (lambda f: (f / "config.json").write_text("[]"), "not written by this package"),
     "foreign": (lambda f: (f / "config.json").write_text('{"model_type": "bart"}'), "not written by this package"),
     "newer": (lambda f: edit(f / "config.json", format=2), "format 2 and this version reads 1"),
+    "newer, of other fields": (
+        lambda f: (f / "config.json").write_text('{"format": 2, "model": {}}'), "format 2 and this version reads 1"),
+    "without architecture": (lambda f: (f / "config.json").write_text('{"format": 1}'), "names no architecture"),
     "more layers": (lambda f: edit_architecture(f / "config.json", N=2), "another architecture"),
     "wider": (lambda f: edit_architecture(f / "config.json", d_ff=64), "has shape"),
     "misspelt": (lambda f: edit_architecture(f / "config.json", drop_out=0), "did you mean 'dropout'"),

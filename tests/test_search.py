@@ -109,6 +109,10 @@ class Bigrams(Transformer):
         return self.table[tokens]
 
 
+def test_a_textbook_beam_of_one_that_has_ended_leaves_nothing_cut():
+    assert [h.finished for h in textbook_beam(Bigrams(4), sources(1, seed=4), 1)] == [True]
+
+
 @pytest.mark.parametrize("alpha", [0.6, 2.5, -2.0])
 def test_stopping_early_never_loses_the_winner(alpha):
     """A stop at the first finished hypothesis, or by a bound at the wrong one of the two lengths, loses some."""

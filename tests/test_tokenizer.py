@@ -209,7 +209,7 @@ def test_foreign_and_newer_files(joint, tmp_path):
     with pytest.raises(ValueError, match="made by another program"):
         PairTokenizer.load(tmp_path)
     settings = json.loads((tmp_path / "text.json").read_text())
-    (tmp_path / "text.json").write_text(json.dumps({**settings, "format": 2}))
+    (tmp_path / "text.json").write_text(json.dumps({"format": 2, "languages": ["en", "de"]}))
     with pytest.raises(ValueError, match="format 2, but this version reads format 1; upgrade"):
         PairTokenizer.load(tmp_path)
     (tmp_path / "text.json").write_text(json.dumps({**settings, "moses": "yes"}))

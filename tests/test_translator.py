@@ -247,6 +247,7 @@ def test_a_line_as_long_as_the_model_allows_is_translated():
     ("Bread, milk etc. and so on.", ["Bread, milk etc. and so on."]),
     ("Why? Ümit. Über 3. 4 more", ["Why?", "Ümit.", "Über 3.", "4 more"]),
     ("no end", ["no end"]),
+    ("It is 3 p.m.  now. End.", ["It is 3 p.m.  now.", "End."]),
 ])
 def test_sentences_end_where_the_rule_says(text, parts):
     assert split_sentences(text) == parts

@@ -177,7 +177,7 @@ def cldr_date(day: date, style: str, language: str) -> str:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell41
 def on_date(text: str, language: str) -> str:
-    """A date after its preposition: "on March 3", "am 3. März", "l'8 marzo"."""
+    """A date after its preposition or article: "on March 3", "am 3. März", "l'8 marzo"."""
     if language == "it":
         return ("l'" if re.match("(8|11) ", text) else "il ") + text
     return {"en": "on ", "de": "am ", "fr": "le ", "es": "el ", "nl": "op "}[language] + text

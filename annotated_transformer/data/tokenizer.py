@@ -222,11 +222,12 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: no such file; training writes it into a model's directory") from None
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not readable ({error}); copy or train it again") from None
-    if not isinstance(found, dict) or any(type(found.get(name)) is not kind for name, kind in kinds.items()):
+    about = found if isinstance(found, dict) else {}
+    if type(about.get("format")) is int and about["format"] != 1:
+        raise ValueError(f"{path}: format {about['format']}, but this version reads format 1; upgrade the package")
+    if any(type(about.get(name)) is not kind for name, kind in kinds.items()):
         raise ValueError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
-    if found["format"] != 1:
-        raise ValueError(f"{path}: format {found['format']}, but this version reads format 1; upgrade the package")
-    return {name: found[name] for name in kinds}
+    return {name: about[name] for name in kinds}
 
 # %% ../../nbs/data/tokenizer.ipynb #cell52
 class PairTokenizer(LanguagePair):

@@ -69,14 +69,14 @@ def flops(config: TransformerConfig, src_len: int, tgt_len: int) -> Flops:
 def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
     """Table 1's first column with its constants: multiply-adds of one layer on n positions of size d.
 
-    k is the width of a convolution's kernel, r the number of positions restricted self-attention looks at.
+    k is the width of a convolution's kernel, r the number of positions restricted self-attention looks at, n at most.
     """
     return {
         "self-attention": 2 * n * n * d,
         "recurrent": 2 * n * d * d,
         "convolutional": k * n * d * d,
         "separable convolutional": k * n * d + n * d * d,
-        "restricted self-attention": 2 * r * n * d,
+        "restricted self-attention": 2 * min(r, n) * n * d,
     }
 
 # %% ../../nbs/model/costs.ipynb #cell54

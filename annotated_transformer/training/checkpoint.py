@@ -137,12 +137,14 @@ def read_json(path: Path) -> dict:
 def read_config(folder: Path, config_class: type[TransformerConfig] = TransformerConfig) -> TransformerConfig:
     """The architecture of a model folder. Raises: ValueError for a missing, foreign, damaged or newer file."""
     about = read_json(folder / "config.json")
-    if "format" not in about or not isinstance(about.get("architecture"), dict):
+    if "format" not in about:
         raise ValueError(f"{folder / 'config.json'} was not written by this package: it names no format")
     if about["format"] != FORMAT:
         raise ValueError(
             f"{folder} has checkpoint format {about['format']!r} and this version reads {FORMAT}: "
             "update annotated_transformer or save the model again")
+    if not isinstance(about.get("architecture"), dict):
+        raise ValueError(f"{folder / 'config.json'} names no architecture: take another copy of the model")
     if config_class is TransformerConfig and "kind" in about["architecture"]:
         raise ValueError(
             f"{folder} holds a {about['architecture']['kind']} model: "

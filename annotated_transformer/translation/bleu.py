@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ngrams', 'clipped_matches', 'BleuStatistics', 'sentence_statistics', 'reference_files', 'bleu_statistics',
            'brevity_penalty', 'precisions', 'bleu_of', 'bleu', 'tokenize_13a', 'moses_tokens', 'split_compounds',
-           'Score', 'bleu_score', 'chrf_score', 'scores', 'format_scores', 'Comparison', 'compare']
+           'Score', 'bleu_score', 'chrf_score', 'scores', 'format_scores', 'swap_differences', 'Comparison', 'compare']
 
 # %% ../../nbs/translation/bleu.ipynb #cell2
 import re
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from math import exp, log
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest, Result
 
@@ -224,6 +225,27 @@ def format_scores(results: Sequence[Score]) -> str:
     return "\n".join(rows)
 
 # %% ../../nbs/translation/bleu.ipynb #cell72
+def swap_differences(
+    first: Sequence[BleuStatistics], second: Sequence[BleuStatistics], samples: int, seed: int = 0
+) -> list[float]:
+    """BLEU of the second output minus that of the first in `samples` trials that swap each sentence or not.
+
+    `first` and `second` are the counts of the same sentences in two outputs.
+    """
+    rows = [
+        np.array([[*one.matches, *one.totals, one.hypothesis_length, one.reference_length] for one in side])
+        for side in (first, second)]
+    moved, coins, found = rows[1] - rows[0], np.random.default_rng(seed), []
+    for _ in range(samples):
+        swapped = coins.integers(2, size=len(moved)) @ moved
+        values = []
+        for counts in ((rows[0].sum(0) + swapped).tolist(), (rows[1].sum(0) - swapped).tolist()):
+            order = len(counts) // 2 - 1
+            values.append(bleu_of(BleuStatistics(tuple(counts[:order]), tuple(counts[order:-2]), *counts[-2:])))
+        found.append(values[1] - values[0])
+    return found
+
+# %% ../../nbs/translation/bleu.ipynb #cell76
 @dataclass(frozen=True)
 class Comparison:
     """Two BLEU scores on one test set, half the width of each 95 % interval, and the p-value of their difference."""
@@ -234,7 +256,7 @@ class Comparison:
     system_interval: float
     p_value: float
 
-# %% ../../nbs/translation/bleu.ipynb #cell73
+# %% ../../nbs/translation/bleu.ipynb #cell77
 def compare(
     baseline: Sequence[str],
     system: Sequence[str],
@@ -253,8 +275,11 @@ def compare(
     reference_files(baseline, references)
     files = reference_files(system, references)
     outputs: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline)), ("system", list(system))]
-    test = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="ar", n_samples=samples, n_ar_confidence=1_000)
-    _, results = test()
+    _, results = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000)()
     first, second = (result for result in results["BLEU"] if isinstance(result, Result))
-    p_value = 1.0 if first.score == second.score else second.p_value
-    return Comparison(first.score, float(first.ci or 0), second.score, float(second.ci or 0), float(p_value or 0))
+    cut = [[tokenize_13a(line) for line in file] for file in (baseline, system, *files)]
+    rows = [[sentence_statistics(line, others) for line, *others in zip(side, *cut[2:], strict=True)] for side in cut[:2]]
+    extreme = abs(second.score - first.score) - 1e-6  # a trial that equals it to rounding counts
+    count = sum(abs(trial) >= extreme for trial in swap_differences(rows[0], rows[1], samples))
+    p_value = (count + 1) / (samples + 1)
+    return Comparison(first.score, float(first.ci or 0), second.score, float(second.ci or 0), p_value)

@@ -217,7 +217,7 @@ def length_penalty(length: int | Int[Tensor, "*batch"], alpha: float) -> float |
 def textbook_beam(
     model: Transformer, src: Int[Tensor, "1 src"], beam_size: int = 4, alpha: float = 0.6, max_length: int | None = None
 ) -> list[Hypothesis]:
-    """Beam search as it is defined: one sentence, no cache, no early stop. Every finished hypothesis, best first."""
+    """Beam search as it is defined, for one sentence: every finished hypothesis, best first, then those cut at the limit."""
     config, limit = model.config, int(length_limits(src, model.config, max_length))
     live, found = [([config.bos_id], 0.0)], []
     for length in range(1, limit + 1):
@@ -232,7 +232,9 @@ def textbook_beam(
             if tokens[-1] == config.eos_id:
                 found.append(Hypothesis(tokens[1:-1], total, total / length_penalty(length, alpha), True))
         live = [(tokens, total) for tokens, total in candidates if tokens[-1] != config.eos_id][:beam_size]
-        if not live or (beam_size == 1 and found):
+        if beam_size == 1 and found:
+            live = []
+        if not live:
             break
     found.sort(key=lambda hypothesis: -hypothesis.score)
     cut = [Hypothesis(tokens[1:], total, total / length_penalty(limit, alpha), False) for tokens, total in live]

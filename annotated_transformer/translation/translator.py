@@ -91,7 +91,7 @@ def split_sentences(text: str) -> list[str]:
 
     A simple rule: it also cuts after an abbreviation before a capital, as in "Dr. Smith".
     """
-    return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”’»)]))\s+(?![a-zß-öø-ÿ])""", text.strip())
+    return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”’»)]))\s++(?![a-zß-öø-ÿ])""", text.strip())
 
 # %% ../../nbs/translation/translator.ipynb #cell20
 def cut_long(lines: list[str], tokenizer: PairTokenizer, limit: int) -> list[list[str]]:
