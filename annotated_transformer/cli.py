@@ -6,6 +6,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -97,9 +98,12 @@ def train(
         new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)  # a place that can't be written is refused before the work begins
         if dry_run:
-            found = rehearse(plan, folder / ".dry-run", *pairs, cpu=cpu)
-            if new and found:
-                folder.rmdir()
+            try:
+                found = rehearse(plan, folder / ".dry-run", *pairs, cpu=cpu)
+            finally:
+                if new:
+                    with suppress(OSError):  # another process may still be at work in it, or have removed it
+                        folder.rmdir()
             for name, value in found.items():
                 console.print(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}", soft_wrap=True)
         else:
@@ -201,7 +205,7 @@ def training_plan(source: str, own: list[str | None], settings_from: str | None)
     if None in own:
         raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
     plan = recipe(settings_from or "multi30k-en-de-tiny")
-    return replace(plan, corpus=source, src=own[0], tgt=own[1], moses=False, lowercase=False)
+    return replace(plan, corpus=source, src=own[0], tgt=own[1], valid_split=own[2], moses=False, lowercase=False)
 
 
 def training_pairs(
@@ -292,7 +296,7 @@ def translate(
     if n_best != 1 and split:
         raise ValueError("--n-best lists translations of whole sentences: leave out --split")
     if n_best == 1:
-        at_once = 1 if input is None else 64
+        at_once = 1 if input is None else 512
         for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
             print(translation, flush=True)
         return
@@ -362,7 +366,7 @@ def evaluate(
 
     if limit is not None and limit < 1:
         raise ValueError(f"--limit is {limit}: evaluate at least one pair")
-    refuse_folders(save, record)
+    refuse_places(save, record)
     if hypothesis is not None:
         if reference is None or language is None or corpus is not None or source is not None:
             raise ValueError("--hypothesis needs --reference and --language, and no --corpus or --source")
@@ -404,11 +408,15 @@ def test_pairs(
     return parallel_files(source, reference)
 
 
-def refuse_folders(*paths: Path | None) -> None:
-    """Raises: ValueError for a file to write whose name is that of a folder, before any work is done."""
-    for path in paths:
-        if path is not None and path.is_dir():
+def refuse_places(*paths: Path | None) -> None:
+    """Raises: ValueError, before any work is done, for a file to write that is a folder or is named twice."""
+    named = [path for path in paths if path is not None]
+    for path in named:
+        if path.is_dir():
             raise ValueError(f"{path} is a folder: name a file")
+    files = [os.path.realpath(path) for path in named if path.is_file() or not path.exists()]
+    if len(set(files)) < len(files):
+        raise ValueError(f"{named[-1]} is named twice: name a file for each")
 
 
 @app.command()
@@ -454,7 +462,7 @@ def attend(
     from annotated_transformer.data.corpus import write_whole
     from annotated_transformer.plots import attention_page
 
-    refuse_folders(out)
+    refuse_places(out)
     attention = open_translator(model, device).attention(text, target)
     source, outputs = attention.source, attention.target
     sides = {
@@ -553,8 +561,8 @@ def info(
     from annotated_transformer.after.pretrained import architecture_of, costs_of
     from annotated_transformer.model.config import preset, table_3
 
-    if length < 1:
-        raise ValueError(f"--length is {length}: count operations for at least one token")
+    if not 1 <= length <= 10**6:
+        raise ValueError(f"--length is {length}: count operations for at least one token and at most a million")
     config = preset(name) if name in table_3() or not Path(name).exists() else architecture_of(name)
     table = Table("setting", "value", title=name)
     for setting, value in config.to_dict().items():
@@ -604,14 +612,19 @@ def import_(
 
 def main() -> None:
     """Run the command line; what a user can put right ends in one line on standard error and status 2."""
+    if sys.stderr is None:  # closed; print would write to standard output instead
+        sys.stderr = open(os.devnull, "w")
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     try:
+        if sys.stdout is None:
+            raise ValueError("standard output is closed: send it to a file, or to /dev/null if it isn't wanted")
         app()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        if not (isinstance(error, MemoryError) or "out of memory" in str(error) or "not enough memory" in str(error)):
+        words = ("out of memory", "not enough memory", "allocate memory")
+        if not (isinstance(error, MemoryError) or any(each in str(error) for each in words)):
             raise
         print("error: out of memory: take a smaller beam, batch or model, or another --device", file=sys.stderr)
         sys.exit(2)

@@ -100,6 +100,13 @@ def poison(folder, value):
     edit(folder / "config.json", weights_sha256=fingerprint(path))
 
 
+def move_last_id(path):
+    about = json.loads(path.read_text())
+    vocabulary = about["model"]["vocab"]
+    vocabulary[max(vocabulary, key=vocabulary.get)] = 5_000
+    path.write_text(json.dumps(about))
+
+
 FAULTS = {
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
@@ -117,6 +124,7 @@ FAULTS = {
     "newer, of other fields": (
         lambda f: (f / "config.json").write_text('{"format": 2, "model": {}}'), "format 2 and this version reads 1"),
     "without architecture": (lambda f: (f / "config.json").write_text('{"format": 1}'), "names no architecture"),
+    "an id beyond the vocabulary": (lambda f: move_last_id(f / "tokenizer.json"), "not those from 0"),
     "more layers": (lambda f: edit_architecture(f / "config.json", N=2), "another architecture"),
     "wider": (lambda f: edit_architecture(f / "config.json", d_ff=64), "has shape"),
     "misspelt": (lambda f: edit_architecture(f / "config.json", drop_out=0), "did you mean 'dropout'"),
@@ -133,6 +141,22 @@ def test_each_fault_is_named(folder, fault):
     with pytest.raises(ValueError, match=message) as caught:
         load_model(folder)
     assert str(folder) in str(caught.value)
+
+
+def test_what_the_new_folder_would_not_have_is_not_deleted(folder):
+    (folder / "notes.md").write_text("mine")
+    with pytest.raises(ValueError, match="also holds notes.md: move that away"):
+        save_model(folder, new_model(), data()[0])
+    assert (folder / "notes.md").read_text() == "mine" and load_model(folder)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_model_does_not_replace_a_checkpoint(tmp_path):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    with pytest.raises(ValueError, match="also holds optimizer.safetensors, progress.json"):
+        save_model(tmp_path / "c", model, data()[0])
+    assert load_checkpoint(tmp_path / "c", model, optimizer) == {"step": 1}
 
 
 def test_a_run_given_for_a_model_gets_a_hint(folder):

@@ -176,6 +176,8 @@ def test_train_then_go_on(run, tmp_path):
     assert [record["step"] for record in log if record["event"] == "update"] == [5, 10, 15]
     assert run("translate", "-m", tmp_path / "run" / "model", "March 3")[0] == 0
     refused(run(*common, "--set", "steps=15", "--set", "seed=2"), tmp_path / "run", "another run")
+    other = [tmp_path / "train" if each == tmp_path / "valid" else each for each in common]
+    refused(run(*other), tmp_path / "run", "data of another recipe")
 
 
 # --- what is refused
@@ -210,6 +212,30 @@ def test_memory_that_runs_out(run, model, monkeypatch):
 
     monkeypatch.setattr(Transformer, "encode", full)
     refused(run("score", "-m", model, "March 3", "3. März"), "out of memory", "--device")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: …")])
+def test_memory_that_runs_out_on_a_cpu(run, model, monkeypatch, error):
+    def full(*_, **__):
+        raise error
+
+    monkeypatch.setattr(Transformer, "encode", full)
+    refused(run("score", "-m", model, "March 3", "3. März"), "out of memory", "smaller")
+
+
+def test_closed_streams(model):
+    command = f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
+    closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)
+    assert closed.returncode == 2 and closed.stderr.startswith("error: standard output is closed")
+    silent = subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True)
+    assert silent.returncode == 0 and len(silent.stdout.splitlines()) == 1
+
+
+def test_one_file_for_two_things(run, model, tmp_path):
+    two = lines(tmp_path / "two.en", "March 3", "March 4")
+    both = ["--source", two, "--reference", two, "--save", tmp_path / "s", "--record", tmp_path / "." / "s"]
+    refused(run("evaluate", "-m", model, *both), "named twice")
+    assert not (tmp_path / "s").exists()
 
 
 def test_blank_line(run, model, tmp_path):
@@ -258,12 +284,17 @@ def test_languages_the_phrasebook_lacks(run, tmp_path):
     refused(run("train", "phrasebook", "--set", "tgt=pt", "--out", tmp_path / "x"), "pt", "de")
 
 
-def test_beam_and_limits_out_of_range(run, model):
+def test_beam_and_limits_out_of_range(run, model, tmp_path):
+    out = tmp_path / "x"
     refused(run("translate", "-m", model, "--beam-size", 0, "March 3"), "beam_size")
     refused(run("translate", "-m", model, "--beam-size", 0, "--n-best", 2, "March 3"), "beam_size")
-    refused(run("translate", "-m", model, "--alpha", 1000, "March 3"), "alpha")
+    refused(run("translate", "-m", model, "--alpha", 11, "March 3"), "alpha")
+    refused(run("translate", "-m", model, "--beam-size", 10**20, "March 3"), "beam_size")
     refused(run("evaluate", "-m", model, "--corpus", "phrasebook", "--limit", -5), "--limit")
     refused(run("info", "base", "--length", 0), "--length")
+    refused(run("info", "base", "--length", 10**170), "--length")
+    refused(run("train", "phrasebook", "--cpu", "--out", out, "--set", f"vocab_size={10**23}"), "vocab_size")
+    assert not out.exists()
 
 
 def test_checkpoints_that_are_missing_foreign_damaged_or_newer(run, model, tmp_path):

@@ -63,6 +63,19 @@ def test_gzip_is_known_by_its_content(tmp_path):
     assert list(read_lines(write(tmp_path / "x.txt", gzip.compress(b"One.\n")))) == ["One."]
 
 
+def test_gzip_comes_through_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(gzip.compress(b"One.\nTwo.\n")))
+    writer.start()
+    assert list(read_lines(tmp_path / "pipe")) == ["One.", "Two."]
+    writer.join()
+
+
+def test_white_space_is_made_uniform_as_the_translator_does(tmp_path):
+    sides = write(tmp_path / "a.fr", "Comment\u00a0?\nQui  va\n"), write(tmp_path / "a.en", "How\t?\nWho goes \n")
+    assert list(parallel_files(*sides)) == [("Comment ?", "How ?"), ("Qui va", "Who goes")]
+
+
 def test_pairs_can_be_read_again(pair):
     pairs = parallel_files(*pair)
     assert list(pairs) == list(pairs) == [("One.", "Eins."), ("Two.", "Zwei."), ("Three.", "Drei.")]
@@ -338,6 +351,29 @@ def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="x can't be written: No space left on device"):
         write_whole(path, b"new")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_write_whole_keeps_links_and_permissions(tmp_path):
+    kept = write(tmp_path / "there", "old")
+    kept.chmod(0o600)
+    (tmp_path / "link").symlink_to(kept)
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and kept.read_bytes() == b"new" and kept.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
+
+
+def test_without_a_home_directory_a_given_root_serves_and_nothing_else(tmp_path, monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.delenv("ANNOTATED_TRANSFORMER_DATA", raising=False)
+    file = record(b"One.\n", "")
+    (tmp_path / file.path).parent.mkdir(parents=True, exist_ok=True)
+    write(tmp_path / file.path, "One.\n")
+    assert find_file(file, tmp_path) == tmp_path / file.path
+    with pytest.raises(ValueError, match="set HOME, or ANNOTATED_TRANSFORMER_DATA"):
+        find_file(file)
 
 
 def test_write_whole_names_a_directory_that_is_a_file(tmp_path):

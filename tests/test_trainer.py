@@ -355,11 +355,22 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_serves(whole, tmp_path
     assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
 
 
+def retell(folder: Path, **changes) -> None:
+    """Change the progress that the newest checkpoint tells."""
+    path = checkpoints(folder)[-1] / "progress.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
 @pytest.mark.parametrize(("spoil", "message"), [
     (lambda f: (f / "run.json").write_text("{"), "run.json can't be read"),
     (lambda f: (f / "run.json").write_text("{}"), "holds another run"),
     (lambda f: (f / "run.json").unlink(), "holds no run"),
     (lambda f: (f / "log.jsonl").write_text("hello\n"), "line 1: no log record"),
+    (lambda f: (f / "log.jsonl").write_bytes(b"\xff\n"), "line 1: no log record"),
+    (lambda f: retell(f, position="3"), "(?s)position.*delete"),
+    (lambda f: retell(f, best_loss="low"), "(?s)best_loss.*delete"),
+    (lambda f: retell(f, loss_sum=None), "(?s)loss_sum.*delete"),
+    (lambda f: retell(f, epoch=-1), "epoch is -1.*delete"),
 ])  # fmt: skip
 def test_a_folder_that_is_not_this_run_is_refused(whole, tmp_path, spoil, message):
     shutil.copytree(whole, tmp_path / "r")
@@ -438,6 +449,14 @@ def test_the_data_of_a_run_are_made_once(tmp_path):
     assert equal(list(first.model.parameters()), list(second.model.parameters()))
     with pytest.raises(ValueError, match="another recipe"):
         prepare(small_recipe(lowercase=True), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+
+
+def test_a_mistake_that_was_refused_can_be_put_right_in_the_same_folder(tmp_path):
+    for changes, message in [({"vocab_size": 5}, "too small"), ({"max_tokens": 1}, "no sentence pairs are left")]:
+        with pytest.raises(ValueError, match=message):
+            prepare(small_recipe(**changes), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+    run = prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+    assert run.tokenizer.src_vocab_size <= small_recipe().vocab_size and len(run.valid) == 5
 
 
 def test_a_dry_run_goes_to_the_end_and_leaves_nothing(tmp_path):

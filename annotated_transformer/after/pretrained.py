@@ -382,7 +382,7 @@ def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: P
     for name, (side, size) in sides.items():
         found = {"tokens": side.get_vocab_size(), "</s>": side.eos_id, "<pad>": side.pad_id, "<unk>": side.unk_id}
         asked = {"tokens": size, "</s>": config.eos_id, "<pad>": config.pad_id, "<unk>": tokenizer.unk_id}
-        if found != asked or max(side.names) >= size:
+        if found != asked or side.names.keys() != set(range(size)):
             raise ValueError(
                 f"{folder}: the {name} vocabulary has {found} and the model {asked}: they don't belong together")
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['open_text', 'read_lines', 'ParallelFiles', 'parallel_files', 'parallel_prefix', 'TextFile', 'corpus_files',
            'HubSplit', 'CorpusSpec', 'corpora', 'unpack', 'check_content', 'write_whole', 'download', 'read_whole',
-           'find_file', 'HubPairs', 'TatoebaSplit', 'find_corpus', 'Unescaped', 'load_corpus']
+           'cache', 'file_below', 'find_file', 'HubPairs', 'TatoebaSplit', 'find_corpus', 'Unescaped', 'load_corpus']
 
 # %% ../../nbs/data/corpus.ipynb #cell2
 import gzip
@@ -14,6 +14,7 @@ import html
 import io
 import os
 import re
+import shutil
 import tarfile
 import urllib.request
 import zipfile
@@ -37,9 +38,12 @@ def open_text(path: str | Path) -> io.BufferedIOBase:
     """
     try:
         text = open(path, "rb")
-        if text.peek(2)[:2] == b"\x1f\x8b":
+        packed = text.peek(2)[:2] == b"\x1f\x8b"
+        if packed and text.seekable():
             text.close()
             text = gzip.open(path)
+        elif packed:  # a pipe can't be opened twice
+            text = gzip.open(text)
         if not text.peek(1):
             text.close()
             raise ValueError(f"{path} is empty: a corpus needs at least one line")
@@ -85,7 +89,7 @@ class ParallelFiles:
             for text, path in ((src, self.src_path), (tgt, self.tgt_path)):
                 if not text.strip():
                     raise ValueError(f"{path}, line {number} is blank: remove that line from both files")
-            yield src, tgt
+            yield " ".join(src.split()), " ".join(tgt.split())
 
 # %% ../../nbs/data/corpus.ipynb #cell13
 def parallel_files(src_path: str | Path, tgt_path: str | Path) -> ParallelFiles:
@@ -240,13 +244,17 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         ValueError: the directory can't be written or the disk is full.
     """
+    device = str(path.parent) in ("/dev", "/dev/fd") or path.exists() and not path.is_file()
+    path = path if device else Path(os.path.realpath(path))  # a link stays a link
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists() and not path.is_file():  # a device such as /dev/null, which must not be replaced
+        if device:  # such as /dev/null or /dev/stdout, which must not be replaced
             path.write_bytes(data)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch.write_bytes(data)
+        if path.exists():
+            shutil.copymode(path, scratch)
         os.replace(scratch, path)
     except OSError as error:
         raise ValueError(f"{path} can't be written: {error.strerror}") from None
@@ -286,22 +294,34 @@ def read_whole(path: Path) -> bytes:
         raise ValueError(f"{path} is damaged ({error}): remove it") from None
 
 # %% ../../nbs/data/corpus.ipynb #cell46
+def cache() -> Path:
+    """Where downloads are kept. Raises: ValueError when this user has no home directory."""
+    try:
+        return Path.home() / ".cache" / "annotated-transformer"
+    except RuntimeError:
+        raise ValueError("this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA") from None
+
+# %% ../../nbs/data/corpus.ipynb #cell47
+def file_below(directory: Path, file: TextFile) -> Path | None:
+    """Where a directory has a corpus file, if it has it. Raises: ValueError when that has other content."""
+    for path in (directory / file.path, directory / f"{file.path}.gz"):
+        if path.is_file():
+            check_content(path, read_whole(path), file.sha256, "remove it")
+            return path
+    return None
+
+# %% ../../nbs/data/corpus.ipynb #cell48
 def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the cache, else downloaded there.
 
     Raises:
         ValueError: a file is there with other content, or it can't be downloaded.
     """
-    cache = Path.home() / ".cache" / "annotated-transformer"
     given = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    for directory in [Path(given), cache] if given else [cache]:
-        for path in (directory / file.path, directory / f"{file.path}.gz"):
-            if path.is_file():
-                check_content(path, read_whole(path), file.sha256, "remove it")
-                return path
-    return download(file, cache)
+    found = given and file_below(Path(given), file) or file_below(cache(), file)
+    return found or download(file, cache())
 
-# %% ../../nbs/data/corpus.ipynb #cell49
+# %% ../../nbs/data/corpus.ipynb #cell51
 @dataclass(frozen=True)
 class HubPairs:
     """A split streamed from the Hugging Face Hub, white space collapsed; pairs with a blank side are skipped."""
@@ -324,7 +344,7 @@ class HubPairs:
         except (OSError, RuntimeError) as error:
             raise ValueError(f"{hub.repository} on the Hugging Face Hub can't be read ({error})") from None
 
-# %% ../../nbs/data/corpus.ipynb #cell51
+# %% ../../nbs/data/corpus.ipynb #cell53
 @dataclass(frozen=True)
 class TatoebaSplit:
     """Pairs of Tatoeba by a checksum of the English side: about 1 % val, 1 % test, the rest train."""
@@ -339,7 +359,7 @@ class TatoebaSplit:
             if {0: "val", 1: "test"}.get(bucket, "train") == self.split:
                 yield pair
 
-# %% ../../nbs/data/corpus.ipynb #cell54
+# %% ../../nbs/data/corpus.ipynb #cell56
 def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
     """The corpus of that name and its pair of these two languages, in the corpus' own order.
 
@@ -357,7 +377,7 @@ def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, 
         raise ValueError(f"{name} has no split {split!r}: {nearest(split, spec.splits(pair))}")
     return spec, pair
 
-# %% ../../nbs/data/corpus.ipynb #cell57
+# %% ../../nbs/data/corpus.ipynb #cell59
 @dataclass(frozen=True)
 class Unescaped:
     """Pairs with `&apos;` and its like, which Moses' tokeniser writes, turned back into characters."""
@@ -368,7 +388,7 @@ class Unescaped:
         for src, tgt in self.pairs:
             yield html.unescape(src), html.unescape(tgt)
 
-# %% ../../nbs/data/corpus.ipynb #cell60
+# %% ../../nbs/data/corpus.ipynb #cell62
 def load_corpus(
     name: str, split: str, src: str, tgt: str, root: str | Path | None = None
 ) -> Iterable[tuple[str, str]]:

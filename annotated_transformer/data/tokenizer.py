@@ -93,9 +93,11 @@ def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, 
     """Learn a byte-pair vocabulary of at most `vocab_size` tokens, the four special ones included (§5.1).
 
     Raises:
-        ValueError: there is no text, or single characters alone fill more than the vocabulary.
+        ValueError: there is no text, `vocab_size` is out of range, or single characters alone fill more.
     """
     special = ["[pad]", "[bos]", "[eos]", "[unk]"]
+    if not 1 <= vocab_size <= 2**24:
+        raise ValueError(f"vocab_size is {vocab_size}: it must be at least 1 and at most {2**24}")
     settings = {"special_tokens": special, "limit_alphabet": 1000, "show_progress": False}
     tokenizer = empty_tokenizer(spaces_only, lowercase)
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab_size, **settings))
@@ -205,6 +207,9 @@ def read_tokenizer(path: Path) -> Tokenizer:
     wrong = [token for token, i in special.items() if tokenizer.token_to_id(token) != i]
     if wrong:
         raise ValueError(f"{path}: made by another program ({', '.join(wrong)} not at its id); train one here")
+    ids = set(tokenizer.get_vocab().values())
+    if ids != set(range(tokenizer.get_vocab_size())):
+        raise ValueError(f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another copy or train it again")
     tokenizer.encode_special_tokens = True
     return tokenizer
 

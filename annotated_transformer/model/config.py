@@ -23,8 +23,8 @@ def check_config(config: "TransformerConfig") -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
     for name in ["src_vocab_size", "tgt_vocab_size", "N", "d_model", "d_ff", "h", "d_k", "d_v", "max_length"]:
         value = getattr(config, name)
-        if type(value) is not int or value < 1:
-            raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1")
+        if type(value) is not int or not 1 <= value < 2**31:
+            raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
     if config.d_model % 2:
         raise ValueError(f"d_model is {config.d_model}: it must be even, since sines and cosines come in pairs")
     if not isinstance(config.dropout, int | float) or not 0 <= config.dropout < 1:

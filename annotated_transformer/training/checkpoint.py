@@ -75,7 +75,13 @@ def flush(folder: Path) -> None:
 
 # %% ../../nbs/training/checkpoint.ipynb #cell20
 def publish(draft: Path, final: Path) -> None:
-    """Give a finished draft its final name; what stood there before is deleted afterwards."""
+    """Give a finished draft its final name; what stood there before is deleted afterwards.
+
+    Raises: ValueError when something stood there that the draft has nothing in place of.
+    """
+    there, new = (({path.name for path in folder.iterdir()} if folder.exists() else set()) for folder in (final, draft))
+    if there - new:
+        raise ValueError(f"{final} also holds {', '.join(sorted(there - new))}: move that away or choose another folder")
     old = step_aside(final) if final.exists() else None
     try:
         os.replace(draft, final)

@@ -56,8 +56,8 @@ class Recipe:
         for name, limit in [("max_length", self.architecture.max_length), ("batch_tokens / buckets", bucket)]:
             if not 0 < self.max_tokens <= limit:
                 raise ValueError(f"max_tokens is {self.max_tokens}: it must be at least 1 and at most {name}, {limit}")
-        if self.vocab_size < 1:
-            raise ValueError(f"vocab_size is {self.vocab_size}: it must be at least 1")
+        if not 1 <= self.vocab_size <= 2**24:
+            raise ValueError(f"vocab_size is {self.vocab_size}: it must be at least 1 and at most {2**24}")
         if (self.architecture.pad_id, self.architecture.bos_id, self.architecture.eos_id) != (PAD, BOS, EOS):
             raise ValueError(f"pad_id, bos_id and eos_id must be {PAD}, {BOS} and {EOS}, as the tokenizer has them")
 
@@ -133,9 +133,11 @@ def prepare_data(
     Raises: ValueError when the folder holds the data of another recipe, or can't be written.
     """
     about = folder / "recipe.json"
-    if about.exists() and read_json(about) != plan.about_data():
+    other = about.exists() and read_json(about) != plan.about_data()
+    if other and any((folder / name).exists() for name in ("train", "valid")):
         raise ValueError(f"{folder} holds the data of another recipe, described in {about}: choose another folder")
-    if not about.exists():
+    if other or not about.exists():
+        (folder / "text.json").unlink(missing_ok=True)  # of a recipe that got no further than its vocabulary
         write_whole(about, (json.dumps(plan.about_data(), indent=2) + "\n").encode())
     for draft in folder.glob(".*"):
         shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink(missing_ok=True)

@@ -110,6 +110,13 @@ class Progress:
     validations_since_best: int = 0
     seconds: float = 0.0
 
+    def __post_init__(self):
+        for each in fields(self):
+            value, number = getattr(self, each.name), float if "float" in str(each.type) else int
+            empty = value is None and each.name == "best_loss"
+            if not empty and not (type(value) in (int, number) and value >= 0):
+                raise ValueError(f"{each.name} is {value!r}: it must be a number of at least 0")
+
 # %% ../../nbs/training/run.ipynb #cell15
 def shard(objective: Objective, accelerator: Accelerator) -> Objective:
     """The same objective with each process holding a piece of every weight, gradient and moment."""
@@ -217,7 +224,7 @@ def trim_log(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True), 1):
         try:
             if line.endswith("\n") and json.loads(line)["step"] <= step > 0:
                 kept.append(line)

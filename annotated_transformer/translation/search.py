@@ -366,13 +366,13 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
 
 # %% ../../nbs/translation/search.ipynb #cell74
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
-    """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±100."""
-    if beam_size < 1:
-        raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, at least 1")
+    """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±10."""
+    if not 1 <= beam_size <= 10**6:
+        raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, at least 1, at most a million")
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best is {n_best}: it must be at least 1 and at most the beam_size of {beam_size}")
-    if not abs(alpha) <= 100:
-        raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -100 to 100; 0 means no penalty")
+    if not abs(alpha) <= 10:
+        raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 means no penalty")
 
 # %% ../../nbs/translation/search.ipynb #cell76
 def conclude(
