@@ -120,7 +120,8 @@ def plot_curves(
     for number, (name, curve) in enumerate(curves.items()):
         marker = markers[number % len(markers)] if markers and name not in dashed else ""
         line = "--" if name in dashed else "-" if markers else DASHES[number % len(DASHES)]
-        ax.plot(list(curve), list(curve.values()), line, marker=marker, markersize=4, linewidth=1.6, label=name)
+        style = {"linestyle": line, "linewidth": 1.6, "marker": marker, "markersize": 4}
+        ax.plot(list(curve), list(curve.values()), label=name, **style)
     if len(curves) > 1:
         ax.legend(frameon=False)
 
