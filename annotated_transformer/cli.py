@@ -580,7 +580,12 @@ def info(
 
 @app.command()
 def corpora() -> None:
-    """List the named corpora: languages, splits with their sizes, licence and source."""
+    """List the named corpora: languages, splits with their sizes, licence and source.
+
+    **Example**
+
+    `annotated-transformer corpora`
+    """
     from annotated_transformer.data.corpus import corpora as known
 
     table = Table("corpus", "pairs", "splits", "licence", "source")

@@ -3,6 +3,7 @@
     python benchmarks/gpu.py                                 the short sections, under ten minutes
     python benchmarks/gpu.py --only training-big,decoding    some of them
     python benchmarks/gpu.py --only multi30k --seed 2        one long run a call; called again, it goes on
+    python benchmarks/gpu.py --only tatoeba                  a bigger model on more pairs; called again, it goes on
     python benchmarks/gpu.py --only table-3                  rows of Table 3 at small scale; called again, it goes on
     python benchmarks/gpu.py --device cpu --tiny             the same code at toy sizes, where there is no GPU
 
@@ -21,12 +22,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +46,9 @@ from annotated_transformer.training.recipes import prepare, recipe
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import update
 from annotated_transformer.translation.bleu import scores
+from annotated_transformer.translation.export import ctranslate2_spec
 from annotated_transformer.translation.search import beam, greedy
+from annotated_transformer.translation.speed import FastTransformer
 from annotated_transformer.translation.translator import Translator
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,11 +56,17 @@ PEERS = ["ours", "torch.nn.Transformer", "Marian", "x-transformers"]
 TOY = TransformerConfig(100, 100, N=1, d_model=32, d_ff=64, h=2, d_k=16, d_v=16)
 # Dense bfloat16 products, as the makers' data sheets state them, in operations a second.
 DATA_SHEET = {"H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10": 125e12}
-# Table 3's questions, asked of the small Multi30k model.
+# The twenty rows of Table 3, each at the same share of its base, asked of the small Multi30k model.
 ROWS = {
-    "base": [], "A: 1 head": ["h=1", "d_k=128", "d_v=128"], "A: 16 heads": ["h=16", "d_k=8", "d_v=8"],
-    "B: small keys": ["d_k=8"], "C: 2 layers": ["N=2"], "C: d_ff 1024": ["d_ff=1024"], "D: no dropout": ["dropout=0.0"],
-    "D: no smoothing": ["label_smoothing=0.0"], "E: learned positions": ["positions=learned"],
+    "base": [], "A: 1 head": ["h=1", "d_k=128", "d_v=128"], "A: 2 heads": ["h=2", "d_k=64", "d_v=64"],
+    "A: 8 heads": ["h=8", "d_k=16", "d_v=16"], "A: 16 heads": ["h=16", "d_k=8", "d_v=8"],
+    "B: keys of a quarter": ["d_k=8"], "B: keys of a half": ["d_k=16"],
+    "C: 1 layer": ["N=1"], "C: 3 layers": ["N=3"], "C: 5 layers": ["N=5"],
+    "C: half d_model": ["d_model=64", "d_k=16", "d_v=16"], "C: twice d_model": ["d_model=256", "d_k=64", "d_v=64"],
+    "C: half d_ff": ["d_ff=128"], "C: twice d_ff": ["d_ff=512"],
+    "D: no dropout": ["dropout=0.0"], "D: dropout 0.5": ["dropout=0.5"],
+    "D: no smoothing": ["label_smoothing=0.0"], "D: smoothing 0.2": ["label_smoothing=0.2"],
+    "E: learned positions": ["positions=learned"], "big": ["d_model=256", "d_ff=512", "h=8", "dropout=0.4"],
 }  # fmt: skip
 
 
@@ -250,11 +262,50 @@ def training(setting: Setting, name: str) -> dict:
         "measured_peak": measured, "data_sheet_peak": stated, "precision": "bfloat16", "contenders": found}  # fmt: skip
 
 
-def our_search(model: Transformer, src: Tensor, beam_size: int, length: int) -> Callable[[], object]:
+def our_search(model: Transformer | FastTransformer, src: Tensor, beam_size: int, length: int) -> Callable[[], object]:
     """Our greedy or beam search for exactly `length` tokens: the end token never comes, since its score is zero."""
     if beam_size == 1:
         return lambda: greedy(model, src, max_length=length)
     return lambda: beam(model, src, beam_size, max_length=length)
+
+
+class Numbers:
+    """A vocabulary of so many words without meaning, for an engine that wants to be given words."""
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def get_vocab_size(self) -> int:
+        """How many words there are."""
+        return self.size
+
+    def id_to_token(self, i: int) -> str:
+        """The word of an id."""
+        return ["[pad]", "[bos]", "[eos]", "[unk]"][i] if i < 4 else f"w{i}"
+
+
+def ctranslate2_engine(model: Transformer, device: torch.device) -> tuple[Any, Numbers] | str:
+    """CTranslate2 over the same weights, in bfloat16 on a GPU, and its words; or why there is none."""
+    words = Numbers(model.config.src_vocab_size)
+    try:
+        import ctranslate2
+
+        spec = ctranslate2_spec(model, SimpleNamespace(source=words, target=words, joint=True))
+        spec.validate()
+        spec.optimize("float32")
+        with TemporaryDirectory() as folder:
+            spec.save(folder)
+            kind = "bfloat16" if device.type == "cuda" else "float32"
+            return ctranslate2.Translator(folder, device=device.type, compute_type=kind), words
+    except Exception as error:
+        return f"not measured: {type(error).__name__}: {error}".splitlines()[0]
+
+
+def its_search(engine: Any, words: Numbers, src: Tensor, beam_size: int, length: int) -> Callable[[], object]:
+    """The same by CTranslate2."""
+    rows = [[words.id_to_token(i) for i in row] for row in src.tolist()]
+    limits = {"min_decoding_length": length, "max_decoding_length": length, "max_batch_size": len(rows)}
+    return lambda: engine.translate_batch(rows, beam_size=beam_size, length_penalty=0.0, **limits)
 
 
 def their_search(peer: nn.Module, src: Tensor, beam_size: int, length: int) -> Callable[[], object]:
@@ -269,19 +320,26 @@ def their_search(peer: nn.Module, src: Tensor, beam_size: int, length: int) -> C
 
 
 def decoding(setting: Setting) -> dict:
-    """Output tokens a second, greedy and with a beam of 4, at three batch sizes, beside transformers' generate."""
+    """Output tokens a second, greedy and with a beam of 4, at three batch sizes, beside the two engines of others."""
     architecture, length = (TOY, 6) if setting.tiny else (preset("base"), 64)
     ours, peer = (build(name, architecture, setting.device) for name in ("ours", "Marian"))
     assert isinstance(ours, nn.Module)
     with torch.no_grad():
         ours.model.tgt_embedding.weight[architecture.eos_id] = 0
-    rows: list[dict] = []
+    engine = ctranslate2_engine(ours.model.float().cpu(), setting.device)
+    model = ours.model.to(setting.device).eval()
+    prepared, half = FastTransformer(model, "bfloat16"), deepcopy(model).bfloat16()
+    rows: list[dict] = [] if isinstance(engine, tuple) else [{"by": "CTranslate2", "error": engine}]
     for size in (1, 2) if setting.tiny else (1, 64, 512):
         src = random_batch(architecture, size, 32, setting.device)[0]
         for beam_size in (1, 4):
             if setting.late:
                 return {"length": length, "rows": rows, "unfinished": True}
-            actions = {"ours": our_search(ours.model.bfloat16().eval(), src, beam_size, length)}
+            actions = {
+                "ours": our_search(half, src, beam_size, length),
+                "ours, prepared": our_search(prepared, src, beam_size, length)}
+            if isinstance(engine, tuple):
+                actions["CTranslate2"] = its_search(*engine, src, beam_size, length)
             if isinstance(peer, nn.Module):
                 actions["transformers"] = their_search(peer.bfloat16().eval(), src, beam_size, length)
             for name, taken in in_turn(setting, actions, 3).items():
@@ -290,9 +348,9 @@ def decoding(setting: Setting) -> dict:
     return {"length": length, "source": 32, "precision": "bfloat16", "rows": rows}
 
 
-def train(setting: Setting, folder: Path, settings: list[str]) -> bool:
+def train(setting: Setting, folder: Path, plan: str, settings: list[str]) -> bool:
     """Train by the command line, on from the last checkpoint; whether the run came to its end before the deadline."""
-    plan = "phrasebook" if setting.tiny else "multi30k-en-de-tiny"
+    plan = "phrasebook" if setting.tiny else plan
     command = [sys.executable, "-m", "annotated_transformer.cli", "train", plan, "--out", str(folder)]
     command += [word for each in settings for word in ("--set", each)]
     command += ["--cpu"] if setting.device.type == "cpu" else []
@@ -307,50 +365,67 @@ def train(setting: Setting, folder: Path, settings: list[str]) -> bool:
     return (folder / "model").exists()
 
 
-def bleu(setting: Setting, translator: Translator, split: str, alpha: float) -> dict[str, float]:
+def bleu(
+    setting: Setting, translator: Translator, corpus: str, langs: tuple[str, str], split: str, alpha: float
+) -> dict[str, float]:
     """All scores of a split with a beam of 5."""
-    corpus, most = ("phrasebook", 4) if setting.tiny else ("multi30k", None)
-    pairs = list(islice(load_corpus(corpus, split, "en", "de"), most))
+    pairs = list(islice(load_corpus(corpus, split, *langs), 4 if setting.tiny else 2_000))
     outputs = translator.translate([src for src, _ in pairs], beam_size=5, alpha=alpha, unknown="keep")
-    return {result.name: result.value for result in scores(outputs, [tgt for _, tgt in pairs], "de")}
+    return {result.name: result.value for result in scores(outputs, [tgt for _, tgt in pairs], langs[1])}
 
 
-def multi30k(setting: Setting) -> dict:
-    """The Multi30k run of one seed: trained, α chosen on the validation split, three tests scored."""
-    folder = ROOT / "runs" / (f"gpu-toy-{setting.seed}" if setting.tiny else f"gpu-multi30k-{setting.seed}")
-    if not train(setting, folder, [f"seed={setting.seed}", *(["steps=2"] if setting.tiny else [])]):
+def long_run(
+    setting: Setting, name: str, plan: str, settings: list[str], langs: tuple[str, str], tests: list[str], rule: str
+) -> dict:
+    """The run of one seed: trained, α chosen on the validation split by a rule of scoring, the tests scored."""
+    folder = ROOT / "runs" / f"gpu-{'toy-' * setting.tiny}{name}-{setting.seed}"
+    corpus, settings = ("phrasebook", ["steps=2"]) if setting.tiny else (name, settings)
+    langs, tests = (("en", "de"), ["test"]) if setting.tiny else (langs, tests)
+    if not train(setting, folder, plan, [f"seed={setting.seed}", *settings]):
         return {f"seed {setting.seed}": {"unfinished": "call again to go on"}}
     translator = Translator.from_pretrained(folder / "model", str(setting.device))
-    rule = "BLEU Moses, lower-cased"
-    grid = {alpha: bleu(setting, translator, "val", alpha)[rule] for alpha in (0.6, 1.0, 1.4, 1.8)}
+    grid = {alpha: bleu(setting, translator, corpus, langs, "val", alpha)[rule] for alpha in (0.6, 1.0, 1.4, 1.8)}
     best = max(grid, key=lambda alpha: grid[alpha])
-    tests = ["test"] if setting.tiny else ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     found = {
         "validation_grid": grid, "alpha": best, "updates": log[-1]["step"], "seconds": log[-1]["seconds"],
         "validation_loss": [row["loss"] for row in log if row["event"] == "validation"],
-        "tests": {split: bleu(setting, translator, split, best) for split in tests}}  # fmt: skip
+        "tests": {split: bleu(setting, translator, corpus, langs, split, best) for split in tests}}  # fmt: skip
     return {f"seed {setting.seed}": found}
+
+
+def multi30k(setting: Setting) -> dict:
+    """The small model on Multi30k."""
+    tests = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
+    rule = "BLEU Moses, lower-cased"
+    return long_run(setting, "multi30k", "multi30k-en-de-tiny", [], ("en", "de"), tests, rule)
+
+
+def tatoeba(setting: Setting) -> dict:
+    """A bigger model, that of IWSLT14, on the pairs of Tatoeba; at most 2,000 sentences of a split are scored."""
+    settings = ["corpus=tatoeba", "train_split=train", "valid_split=val", "lowercase=false"]
+    return long_run(setting, "tatoeba", "iwslt14-de-en", settings, ("de", "en"), ["test"], "BLEU 13a")
 
 
 def table_3(setting: Setting) -> dict:
     """The best validation loss of each row after 2,000 updates; rows that there was no time for are left out."""
     steps, found = (2 if setting.tiny else 2_000), {}
     for name, changes in islice(ROWS.items(), 1 if setting.tiny else None):
-        start = "gpu-toy-row-" if setting.tiny else "gpu-row-"
-        folder = ROOT / "runs" / (start + name.replace(": ", "-").replace(" ", "-"))
-        if setting.late or not train(setting, folder, [f"steps={steps}", f"seed={setting.seed}", *changes]):
+        row = name.replace(": ", "-").replace(" ", "-")
+        folder = ROOT / "runs" / f"gpu-{'toy-' * setting.tiny}row-{row}-{setting.seed}"
+        settings = [f"steps={steps}", f"seed={setting.seed}", *changes]
+        if setting.late or not train(setting, folder, "multi30k-en-de-tiny", settings):
             break
         log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-        losses = [row["loss"] for row in log if row["event"] == "validation"]
-        found[name] = {"changes": changes, "updates": steps, "validation_loss": min(losses)}
+        losses = [line["loss"] for line in log if line["event"] == "validation"]
+        found[f"{name}, seed {setting.seed}"] = {"changes": changes, "updates": steps, "validation_loss": min(losses)}
     return found
 
 
 SHORT: dict[str, Callable[[Setting], dict]] = {
     "correctness": correctness, "training-base": lambda setting: training(setting, "base"),
     "training-big": lambda setting: training(setting, "big"), "decoding": decoding}  # fmt: skip
-LONG: dict[str, Callable[[Setting], dict]] = {"multi30k": multi30k, "table-3": table_3}
+LONG: dict[str, Callable[[Setting], dict]] = {"multi30k": multi30k, "tatoeba": tatoeba, "table-3": table_3}
 
 
 def installed(name: str) -> str | None:
@@ -368,7 +443,7 @@ def about(setting: Setting) -> dict:
         "command": "python benchmarks/gpu.py",
         "device": torch.cuda.get_device_name(setting.device) if cuda else f"CPU, {platform.machine()}, toy sizes",
         "versions": {"python": platform.python_version(), "cuda": torch.version.cuda}
-        | {name: installed(name) for name in ("torch", "transformers", "x-transformers")}}  # fmt: skip
+        | {name: installed(name) for name in ("torch", "transformers", "ctranslate2", "x-transformers")}}  # fmt: skip
 
 
 def options() -> argparse.Namespace:

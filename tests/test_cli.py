@@ -51,7 +51,9 @@ def lines(path, *texts):
 
 
 def test_every_command_has_help_with_an_example(run):
-    for command in ["train", "translate", "evaluate", "score", "attend", "average", "info"]:
+    for command in [
+        "train", "translate", "evaluate", "score", "attend", "average", "info", "corpora", "export", "import"
+    ]:  # fmt: skip
         status, out, _ = run(command, "--help")
         assert status == 0 and f"annotated-transformer {command}" in out, command
 
@@ -227,6 +229,8 @@ def test_closed_streams(model):
     command = f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
     closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)
     assert closed.returncode == 2 and closed.stderr.startswith("error: standard output is closed")
+    full = subprocess.run(["sh", "-c", f"{command} >/dev/full"], capture_output=True, text=True)
+    assert full.returncode == 2 and full.stderr.splitlines()[-1] == "error: [Errno 28] No space left on device"
     silent = subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True)
     assert silent.returncode == 0 and len(silent.stdout.splitlines()) == 1
 

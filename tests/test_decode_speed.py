@@ -165,3 +165,10 @@ def test_the_shipped_model_translates_the_same_in_every_precision(precision, at_
     texts = translator.tokenizer.decode([best.tokens for best, in expected])
     same = sum(a == b for a, b in zip(translator.translate(lines), texts, strict=True))
     assert same >= at_least * len(lines)
+
+
+def test_the_shipped_model_is_small_and_right():
+    pairs = phrasebook("en", "de", "test", 1_000)
+    outputs = Translator.from_pretrained(SHIPPED).translate([source for source, _ in pairs])
+    right = sum(output == target for output, (_, target) in zip(outputs, pairs, strict=True))
+    assert right >= 980 and sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) <= 4e6

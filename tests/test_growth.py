@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from annotated_transformer import cli
+from annotated_transformer.training.recipes import recipe
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import gpu  # noqa: E402
@@ -204,16 +207,26 @@ def test_decoding_runs_at_toy_size():
     rows = json.loads(done.stdout)["decoding"]["rows"]
     ours = [row for row in rows if row["by"] == "ours"]
     assert len(ours) == 4 and all(row["tokens_per_second"] > 0 for row in ours)
+    assert {row["by"] for row in rows} == {"ours", "ours, prepared", "CTranslate2", "transformers"}
+
+
+def test_the_long_runs_ask_for_settings_that_there_are():
+    assert len(gpu.ROWS) == 20
+    for changes in gpu.ROWS.values():
+        cli.change(recipe("multi30k-en-de-tiny"), ["seed=2", "steps=2000", *changes])
 
 
 @pytest.mark.slow
 def test_every_section_runs_at_toy_size(tmp_path):
-    names = "correctness,training-base,decoding,multi30k,table-3"
-    done = run_gpu("--device", "cpu", "--tiny", "--only", names, "--out", str(tmp_path / "gpu.json"))
-    assert done.returncode == 0, done.stderr
+    names = "correctness,training-base,decoding,multi30k,tatoeba,table-3"
+    for sections, seed in ((names, "1"), ("table-3", "2")):
+        out = str(tmp_path / "gpu.json")
+        done = run_gpu("--device", "cpu", "--tiny", "--only", sections, "--out", out, "--seed", seed)
+        assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "gpu.json").read_text())
     assert set(names.split(",")) <= record.keys()
     assert record["correctness"]["float32"]["gradient"] < 1e-5
     assert record["correctness"]["update_waits_for"] is None
     assert record["correctness"]["bfloat16"]["gradient"] < 0.05
+    assert list(record["table-3"]) == ["base, seed 1", "base, seed 2"]
     assert record["training-base"]["contenders"]["ours, compiled"]["tokens_per_second"] > 0

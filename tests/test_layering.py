@@ -143,3 +143,11 @@ def test_one_public_definition_to_an_exported_cell(chapter):
         if re.search(r"^#\| export\b", source, re.M):
             found = [node.name for node in ast.parse(source).body if isinstance(node, kinds)]
             assert len([name for name in found if not name.startswith("_")]) <= 1, found
+
+
+@names
+def test_no_cell_is_long(chapter):
+    for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            code = [line for line in "".join(cell["source"]).splitlines() if not line.startswith("#|")]
+            assert sum(bool(line.strip()) for line in code) <= 40, code[0]

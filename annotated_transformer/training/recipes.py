@@ -36,7 +36,10 @@ from .trainer import seed_update
 # %% ../../nbs/training/recipes.ipynb #cell5
 @dataclass(frozen=True)
 class Recipe:
-    """All that one training run needs to know: the corpus, the vocabulary, the architecture and the training."""
+    """All that one training run needs to know: the corpus, the vocabulary, the architecture and the training.
+
+    Raises: ValueError for max_tokens or vocab_size out of range, or special ids that are not the tokenizer's.
+    """
 
     corpus: str
     src: str

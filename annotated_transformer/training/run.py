@@ -202,7 +202,10 @@ def claim_run(folder: Path, description: dict) -> None:
 
 # %% ../../nbs/training/run.ipynb #cell30
 def note(run: Run, record: dict) -> None:
-    """Append one record to log.jsonl and hand it to the run's report; the first process alone does so."""
+    """Append one record to log.jsonl and hand it to the run's report; the first process alone does so.
+
+    Raises: ValueError when the log can't be written.
+    """
     if run.accelerator.is_main_process:
         try:
             with (run.folder / "log.jsonl").open("a", encoding="utf-8") as log:
@@ -220,7 +223,10 @@ def note_dropped(run: Run) -> None:
 
 # %% ../../nbs/training/run.ipynb #cell34
 def trim_log(path: Path, step: int) -> None:
-    """Keep the log's records of updates up to `step`; none at all if that is 0."""
+    """Keep the log's records of updates up to `step`; none at all if that is 0.
+
+    Raises: ValueError that names a line which is no record.
+    """
     if not path.exists():
         return
     kept = []

@@ -87,6 +87,7 @@ def length_limits(
     """The most tokens (end token counted) that each sentence's output may have: source length + 50, §6.1.
 
     `max_length`, if given, stands in for that sum; neither goes past what the model has positions for.
+    Raises: ValueError for a max_length below 1.
     """
     if max_length is None:
         limits = (src != config.pad_id).sum(dim=1) + 50
@@ -192,8 +193,11 @@ def sample(
     top_p: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> list[Hypothesis]:
-    """One drawn translation for each source; repeat a source row to draw several. Scores are the model's own."""
-    if not 0 < temperature < math.inf:
+    """One drawn translation for each source; repeat a source row to draw several. Scores are the model's own.
+
+    Raises: ValueError for a temperature, top_k or top_p out of range.
+    """
+    if not 1e-38 < temperature < math.inf:
         raise ValueError(f"temperature is {temperature}: choose a number above 0, or greedy for the likeliest token")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is {top_k}: it is how many tokens may be drawn, at least 1")
@@ -392,7 +396,7 @@ def beam(
     """The n best hypotheses of each source by beam search with the paper's length penalty, §6.1, best first.
 
     If a sentence's output limit comes before n hypotheses have ended, live ones fill the list, marked unfinished.
-    Raises: ValueError for a beam_size below 1, or an n_best outside 1 to beam_size.
+    Raises: ValueError as `check_source`, `check_beam` and `length_limits`.
     """
     check_source(model, src)
     check_beam(beam_size, n_best, alpha)
