@@ -22,7 +22,8 @@ from .position import LearnedPositions, SinusoidalPositions
 def initialise(module: nn.Module) -> None:
     """Uniform Glorot weights and zero biases; queries, keys and values get half of Glorot's variance.
 
-    For square matrices that is how three are drawn as one wide matrix. Embeddings and norms keep the scale they were made with. Used as `model.apply(initialise)`.
+    For square matrices that is how three are drawn as one wide matrix. Embeddings and norms keep the scale they were
+    made with. Used as `model.apply(initialise)`.
     """
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)

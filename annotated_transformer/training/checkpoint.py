@@ -81,7 +81,8 @@ def publish(draft: Path, final: Path) -> None:
     """
     there, new = (({path.name for path in folder.iterdir()} if folder.exists() else set()) for folder in (final, draft))
     if there - new:
-        raise ValueError(f"{final} also holds {', '.join(sorted(there - new))}: move that away or choose another folder")
+        others = ", ".join(sorted(there - new))
+        raise ValueError(f"{final} also holds {others}: move that away or choose another folder")
     old = step_aside(final) if final.exists() else None
     try:
         os.replace(draft, final)

@@ -278,7 +278,8 @@ def compare(
     _, results = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000)()
     first, second = (result for result in results["BLEU"] if isinstance(result, Result))
     cut = [[tokenize_13a(line) for line in file] for file in (baseline, system, *files)]
-    rows = [[sentence_statistics(line, others) for line, *others in zip(side, *cut[2:], strict=True)] for side in cut[:2]]
+    rows = [
+        [sentence_statistics(line, others) for line, *others in zip(side, *cut[2:], strict=True)] for side in cut[:2]]
     extreme = abs(second.score - first.score) - 1e-6  # a trial that equals it to rounding counts
     count = sum(abs(trial) >= extreme for trial in swap_differences(rows[0], rows[1], samples))
     p_value = (count + 1) / (samples + 1)

@@ -221,7 +221,7 @@ def length_penalty(length: int | Int[Tensor, "*batch"], alpha: float) -> float |
 def textbook_beam(
     model: Transformer, src: Int[Tensor, "1 src"], beam_size: int = 4, alpha: float = 0.6, max_length: int | None = None
 ) -> list[Hypothesis]:
-    """Beam search as it is defined, for one sentence: every finished hypothesis, best first, then those cut at the limit."""
+    """Beam search as it is defined, for one sentence: all finished hypotheses, best first, then those cut off."""
     config, limit = model.config, int(length_limits(src, model.config, max_length))
     live, found = [([config.bos_id], 0.0)], []
     for length in range(1, limit + 1):
@@ -372,7 +372,7 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±10."""
     if not 1 <= beam_size <= 10**6:
-        raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, at least 1, at most a million")
+        raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, from 1 to a million")
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best is {n_best}: it must be at least 1 and at most the beam_size of {beam_size}")
     if not abs(alpha) <= 10:

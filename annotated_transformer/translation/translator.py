@@ -369,7 +369,7 @@ class Translator(TextModel):
         self, lines: Iterable[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False,
         unknown: str = "error", lines_at_once: int = 1,
     ) -> Iterator[str]:
-        """Translations of lines as they come, so many at a time: 1 answers at once, more is faster. Raises as `translate`."""
+        """Translations of lines as they come, so many at a time: more is faster. Raises what `translate` raises."""
         if isinstance(lines, str) or lines_at_once < 1:
             raise ValueError("give lines one by one, not a string, and at least one at once (lines_at_once)")
         source, number = iter(lines), 1
