@@ -3,6 +3,7 @@
     python benchmarks/step_changes.py [--repeats 7] [--cases "tiny bf16" …]
     python benchmarks/step_changes.py --compiled         # torch.compile alone, which needs a C++ compiler
     python benchmarks/step_changes.py --slices           # time and memory by the rows of the loss's slices
+    python benchmarks/step_changes.py --basics           # what was there from the start: fused Adam, buckets
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants take turns on the same batches.
 Writes results/step-changes.json, which the chapter nbs/training/speed.ipynb shows.
@@ -20,12 +21,14 @@ from statistics import median
 from time import perf_counter, process_time
 from unittest.mock import patch
 
+import numpy as np
 import peers
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from training_step import SIZES, architecture, batch_file, full_batches, in_own_process, peak_memory, step
+from training_step import SIZES, architecture, batch_file, full_batches, in_own_process, peak_memory, real_pairs, step
 
+from annotated_transformer.data.batching import Batch, collate, cut_points
 from annotated_transformer.model import attention, transformer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.layers import Dropout
@@ -47,6 +50,13 @@ class AllLogits(Objective):
         real = tgt_out != self.model.config.pad_id
         hidden = self.model.decode(tgt_in, *self.model.encode(src))
         return smoothed_cross_entropy(self.model.logits(hidden)[real].float(), tgt_out[real], self.smoothing)
+
+
+class Padded(Objective):
+    """The objective with padding sent through the output layer and its loss, as if it were text."""
+
+    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
+        return super().forward(src, tgt_in, tgt_out, torch.arange(tgt_out.numel()))
 
 
 def torchs_dropout(objective: Objective) -> None:
@@ -146,6 +156,42 @@ def slices(repeats: int) -> dict:
             "repeats": repeats, "torch": torch.__version__}
 
 
+def random_batches(tokens: int, count: int) -> list[Batch]:
+    """Batches of the same text and budget, sentences in random order."""
+    tokenized = real_pairs()
+    order = np.random.default_rng(1).permutation(len(tokenized))
+    longer = np.maximum(tokenized.src_lengths, tokenized.tgt_lengths)[order]
+    rows = np.split(order, cut_points(longer, tokens, order))
+    return [collate(tokenized, each) for each in rows[:count]]
+
+
+def basics(size: str, repeats: int) -> dict[str, float]:
+    """Processor seconds for each 1,000 target tokens in float32, with one plain form put back at a time."""
+    tokens = SIZES[size][-1]
+    bucketed, loose = full_batches(tokens, repeats + 1), random_batches(tokens, repeats + 1)
+    plain = partial(torch.optim.Adam, lr=0.0, betas=(0.9, 0.98), eps=1e-9)
+    chosen = {
+        "as it is": (Objective, adam, bucketed),
+        "Adam by lists of tensors": (Objective, lambda model: plain(model.parameters(), foreach=True), bucketed),
+        "Adam tensor by tensor": (Objective, lambda model: plain(model.parameters(), foreach=False), bucketed),
+        "padding through the output layer": (Padded, adam, bucketed),
+        "sentences in random order": (Objective, adam, loose),
+    }
+    models = {}
+    for name, (kind, optimizer, _) in chosen.items():
+        torch.manual_seed(1)
+        model = kind(Transformer(architecture(size)), 0.1).train()
+        models[name] = model, optimizer(model)
+    times: dict[str, list[float]] = {name: [] for name in chosen}
+    for turn in range(repeats + 1):
+        names = list(chosen)
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            batch, start = chosen[name][2][turn], process_time()
+            step(*models[name], batch, "fp32")
+            times[name].append((process_time() - start) * 1_000 / batch.tokens)
+    return {name: median(values[1:]) for name, values in times.items()}
+
+
 def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant]) -> dict[str, list[float]]:
     """Processor seconds of a step of each chosen variant, batch by batch; the first, which compiles, by the clock."""
     tokens = SIZES[size][-1]
@@ -177,10 +223,17 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="measure these, leave the others")
     parser.add_argument("--compiled", action="store_true", help="measure torch.compile, and nothing else")
+    parser.add_argument("--basics", action="store_true", help="measure what was taken from the start, nothing else")
     parser.add_argument("--slices", action="store_true", help="measure the rows of the loss's slices, and nothing else")
     options = parser.parse_args()
     torch.set_num_threads(1)
     record = json.loads(OUT.read_text()) if OUT.exists() else {}
+    if options.basics:
+        found = {size: basics(size, options.repeats) for size in ("tiny", "small")}
+        about = {"command": "python benchmarks/step_changes.py --basics", "amx": torch.cpu._is_amx_tile_supported(),
+                 "repeats": options.repeats, "torch": torch.__version__}
+        OUT.write_text(json.dumps(record | {"basics": about | {"seconds": found}}, indent=1) + "\n")
+        sys.exit()
     if options.slices:
         OUT.write_text(json.dumps(record | {"slices": slices(options.repeats)}, indent=1) + "\n")
         sys.exit()

@@ -5,6 +5,7 @@
     python benchmarks/training_step.py --only memory     # peak memory of two updates, each in a process of its own
     python benchmarks/training_step.py --only float32    # steps in float32 alone, for a processor without AMX
     python benchmarks/training_step.py --only allocator  # steps in float32, freed memory given back or kept
+    python benchmarks/training_step.py --only all        # one after the other
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread; times are processor seconds, so that other work on the machine
 does not count. Writes its part of results/training-step.json, which the chapter nbs/training/speed.ipynb plots.
@@ -18,8 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice, product
 from pathlib import Path
@@ -61,12 +63,16 @@ def architecture(size: str, dropout: float = 0.1) -> TransformerConfig:
     return TransformerConfig(vocab, vocab, N=N, d_model=d_model, d_ff=d_ff, h=h, d_k=d_k, d_v=d_k, dropout=dropout)
 
 
-def real_batches(tokens: int, count: int) -> list[Batch]:
-    """Batches of Multi30k text, lower-cased, in 8,000 byte pairs: lengths and frequencies as they are."""
+@lru_cache
+def real_pairs() -> TokenizedPairs:
+    """Multi30k's text, lower-cased, in 8,000 byte pairs: lengths and frequencies as they are."""
     pairs = list(load_corpus("multi30k", "train", "en", "de"))
-    tokenizer = train_tokenizer(pairs, "en", "de", 8_000, lowercase=True)
-    tokenized = TokenizedPairs.build(pairs, tokenizer)
-    return [batch for _, batch in islice(batches(tokenized, tokens, seed=1), count)]
+    return TokenizedPairs.build(pairs, train_tokenizer(pairs, "en", "de", 8_000, lowercase=True))
+
+
+def real_batches(tokens: int, count: int) -> list[Batch]:
+    """Batches of that text."""
+    return [batch for _, batch in islice(batches(real_pairs(), tokens, seed=1), count)]
 
 
 def full_batches(tokens: int, count: int) -> list[Batch]:
@@ -271,34 +277,44 @@ def allocator(size: str, repeats: int, rounds: int = 2) -> dict:
                   for name in peers.NAMES} for way in ALLOCATORS}
 
 
+def steps(options: argparse.Namespace, precisions: list[str]) -> dict:
+    """The timed steps of the chosen sizes."""
+    found = {}
+    for size in options.sizes:
+        found[size] = measure_size(size, options.repeats, precisions)
+        print(size, json.dumps(found[size]["seconds"]), flush=True)
+    return found
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], dict]] = {
+    "steps": lambda options: steps(options, PRECISIONS),
+    "float32": lambda options: steps(options, ["fp32"]),
+    "allocator": lambda options: {size: allocator(size, options.repeats) for size in options.sizes},
+    "losses": lambda options: losses_after(1_000),
+    "memory": lambda options: {size: memory(size, 4_096) for size in options.sizes},
+}
+
+
 def main() -> None:
-    """Measure one part and put it into the record beside the others."""
+    """Measure one part, or each in turn, and put it into the record beside the others."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["steps", "float32", "allocator", "losses", "memory"], default="steps")
+    parser.add_argument("--only", choices=[*PARTS, "all"], default="steps")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.only in ("steps", "float32"):
-        found = {}
-        for size in options.sizes:
-            found[size] = measure_size(size, options.repeats, PRECISIONS if options.only == "steps" else ["fp32"])
-            print(size, json.dumps(found[size]["seconds"]), flush=True)
-    elif options.only == "allocator":
-        found = {size: allocator(size, options.repeats) for size in options.sizes}
-    elif options.only == "losses":
-        found = losses_after(1_000)
-    else:
-        found = {size: memory(size, 4_096) for size in ("tiny", "base-37k")}
-    record = json.loads(OUT.read_text()) if OUT.exists() else {}
-    part = {"steps": "sizes"}.get(options.only, options.only)
-    record[part] = {**record.get(part, {}), **found}
-    record["amx"] = {**record.get("amx", {}), part: torch.cpu._is_amx_tile_supported()}
     packages = ["torch", "transformers", "x-transformers"]
-    record |= {
-        "command": "python benchmarks/training_step.py", "threads": 1, "machine": f"CPU, {platform.machine()}",
-        "capability": torch.backends.cpu.get_cpu_capability(), "versions": {name: version(name) for name in packages}}
-    OUT.write_text(json.dumps(record, indent=1) + "\n")
+    for name in PARTS if options.only == "all" else [options.only]:
+        found = PARTS[name](options)
+        record = json.loads(OUT.read_text()) if OUT.exists() else {}
+        part = {"steps": "sizes"}.get(name, name)
+        record[part] = {**record.get(part, {}), **found}
+        record["amx"] = {**record.get("amx", {}), part: torch.cpu._is_amx_tile_supported()}
+        record |= {
+            "command": "python benchmarks/training_step.py", "threads": 1, "machine": f"CPU, {platform.machine()}",
+            "capability": torch.backends.cpu.get_cpu_capability(),
+            "versions": {name: version(name) for name in packages}}
+        OUT.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
