@@ -169,26 +169,37 @@ def basics(size: str, repeats: int) -> dict[str, float]:
     """Processor seconds for each 1,000 target tokens in float32, with one plain form put back at a time."""
     tokens = SIZES[size][-1]
     bucketed, loose = full_batches(tokens, repeats + 1), random_batches(tokens, repeats + 1)
-    plain = partial(torch.optim.Adam, lr=0.0, betas=(0.9, 0.98), eps=1e-9)
     chosen = {
-        "as it is": (Objective, adam, bucketed),
-        "Adam by lists of tensors": (Objective, lambda model: plain(model.parameters(), foreach=True), bucketed),
-        "Adam tensor by tensor": (Objective, lambda model: plain(model.parameters(), foreach=False), bucketed),
-        "padding through the output layer": (Padded, adam, bucketed),
-        "sentences in random order": (Objective, adam, loose),
-    }
+        "as it is": (Objective, bucketed), "padding through the output layer": (Padded, bucketed),
+        "sentences in random order": (Objective, loose)}
     models = {}
-    for name, (kind, optimizer, _) in chosen.items():
+    for name, (kind, _) in chosen.items():
         torch.manual_seed(1)
         model = kind(Transformer(architecture(size)), 0.1).train()
-        models[name] = model, optimizer(model)
+        models[name] = model, adam(model)
     times: dict[str, list[float]] = {name: [] for name in chosen}
     for turn in range(repeats + 1):
         names = list(chosen)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            batch, start = chosen[name][2][turn], process_time()
+            batch, start = chosen[name][1][turn], process_time()
             step(*models[name], batch, "fp32")
             times[name].append((process_time() - start) * 1_000 / batch.tokens)
+    return {name: median(values[1:]) for name, values in times.items()}
+
+
+def optimizer_steps(size: str, repeats: int) -> dict[str, float]:
+    """Processor seconds of Adam's step alone, in PyTorch's three forms."""
+    model = Transformer(architecture(size))
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    plain = partial(torch.optim.Adam, list(model.parameters()), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
+    forms = {"fused": adam(model), "lists of tensors": plain(foreach=True), "tensor by tensor": plain(foreach=False)}
+    times: dict[str, list[float]] = {name: [] for name in forms}
+    for _ in range(10 * repeats + 1):
+        for name, optimizer in forms.items():
+            start = process_time()
+            optimizer.step()
+            times[name].append(process_time() - start)
     return {name: median(values[1:]) for name, values in times.items()}
 
 
@@ -230,9 +241,10 @@ if __name__ == "__main__":
     record = json.loads(OUT.read_text()) if OUT.exists() else {}
     if options.basics:
         found = {size: basics(size, options.repeats) for size in ("tiny", "small")}
+        steps = {size: optimizer_steps(size, options.repeats) for size in ("tiny", "small", "base-8k")}
         about = {"command": "python benchmarks/step_changes.py --basics", "amx": torch.cpu._is_amx_tile_supported(),
                  "repeats": options.repeats, "torch": torch.__version__}
-        OUT.write_text(json.dumps(record | {"basics": about | {"seconds": found}}, indent=1) + "\n")
+        OUT.write_text(json.dumps(record | {"basics": about | {"seconds": found, "adam": steps}}, indent=1) + "\n")
         sys.exit()
     if options.slices:
         OUT.write_text(json.dumps(record | {"slices": slices(options.repeats)}, indent=1) + "\n")
