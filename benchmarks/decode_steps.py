@@ -3,7 +3,8 @@
     python benchmarks/decode_steps.py
 
 Base size (the part `small`: that of the Multi30k recipe), random weights, one thread, processor seconds, variants in
-turn, medians. Takes about three minutes and writes results/decode-steps.json, which nbs/translation/speed.ipynb shows.
+turn, medians; the part `threads` also with two, by the clock. Takes some minutes and writes results/decode-steps.json,
+which nbs/translation/speed.ipynb shows.
 """
 
 import argparse
@@ -44,14 +45,15 @@ CELLS = {"greedy, 1": (1, 1), "beam 4, 1": (4, 1), "greedy, 64": (1, 64), "beam 
 
 
 def seconds(function: Callable[[], object]) -> float:
-    """Processor seconds of one call."""
-    start = time.process_time()
+    """Seconds of one call: those of the processor with one thread, those of the clock with more."""
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    start = clock()
     function()
-    return time.process_time() - start
+    return clock() - start
 
 
 def per_call(function: Callable[[], object], budget: float = 0.1) -> float:
-    """Median processor seconds of a call, from five runs of many."""
+    """Median seconds of a call, from five runs of many."""
     function()
     many = max(1, int(budget / 5 / max(seconds(function), 1e-6)))
     return median(seconds(lambda: [function() for _ in range(many)]) / many for _ in range(5))
@@ -198,15 +200,11 @@ class EndlessReadable(Transformer):
 
 
 class GrowingMemory(speed.LayerMemory):
-    """A cache that is copied whole to append a position, and to let sentences leave."""
+    """A cache that is copied whole to append a position."""
 
-    def write(self, at, key, value):
-        self.key, self.value = torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2)
-        return self.key, self.value
-
-    def select(self, rows):
-        self.source_key, self.source_value = self.source_key[rows], self.source_value[rows]
-        self.key, self.value = self.key[rows], self.value[rows]
+    def write(self, at, new):
+        self.past = torch.cat([self.past, new], dim=2)
+        return self.past.split_with_sizes(self.sizes, dim=3)
 
 
 class CopiedCache(FastCache):
@@ -214,8 +212,7 @@ class CopiedCache(FastCache):
 
     def reorder(self, rows):
         for layer in self.layers:
-            for name in ("source_key", "source_value", "key", "value"):
-                setattr(layer, name, getattr(layer, name)[rows])
+            layer.source, layer.past = [tensor[rows] for tensor in layer.source], layer.past[rows]
         self.src_mask = self.src_mask[rows]
 
 
@@ -241,17 +238,53 @@ def move_copied(cache, going, parents):
     origins = (going[:, None] * parents.size(1) + parents[going]).flatten()
     used = cache.length
     for layer in cache.layers:
-        layer.key[:, :, :used], layer.value[:, :, :used] = layer.key[origins, :, :used], layer.value[origins, :, :used]
+        layer.past[:, :, :used] = layer.past[origins, :, :used]
 
 
 class ThreeProducts:
     """Queries, keys and values by a product each."""
 
-    def __init__(self, linear, h, *matrices):
-        self.h, self.products = h, [linear(matrix.weight) for matrix in matrices]
+    def __init__(self, linear, h, *groups):
+        self.h, self.groups = h, [[linear(matrix.weight) for matrix in group] for group in groups]
 
-    def __call__(self, x, sentences):
-        return [split_heads(product(x).unflatten(0, (sentences, -1)), self.h) for product in self.products]
+    def heads(self, x, sentences, each):
+        return self(x, sentences, each)[0]
+
+    def __call__(self, x, sentences, each):
+        cut = [[split_heads(product(x).unflatten(0, (sentences, each)), self.h) for product in group]
+               for group in self.groups]
+        return [torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0] for parts in cut]
+
+
+class CutOneByOne(ThreeProducts):
+    """One product, but each projection cut into heads by itself, and keys and values not joined."""
+
+    def __init__(self, linear, h, *groups):
+        matrices = [matrix for group in groups for matrix in group]
+        self.h, self.groups, self.sizes = h, groups, [matrix.out_features for matrix in matrices]
+        self.product = linear(torch.cat([matrix.weight for matrix in matrices]))
+
+    def __call__(self, x, sentences, each):
+        parts = self.product(x).split_with_sizes(self.sizes, dim=-1)
+        cut = iter([part.view(sentences, each, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts])
+        return [next(cut) if len(group) == 1 else tuple(next(cut) for _ in group) for group in self.groups]
+
+
+class TwoPasts(speed.LayerMemory):
+    """A cache for keys and another for values."""
+
+    def __init__(self, source_key, source_value):
+        super().__init__(source_key, source_value)
+        self.pasts = [tensor[:, :, :0] for tensor in self.source]
+
+    def write(self, at, new):
+        beam = new[0].size(2)
+        if at + beam > self.pasts[0].size(2):
+            self.pasts = [torch.cat([past, each.new_empty(*each.shape[:2], 32 * beam, each.size(3))], dim=2)
+                          for past, each in zip(self.pasts, new, strict=True)]
+        for past, each in zip(self.pasts, new, strict=True):
+            past.narrow(2, at, beam).copy_(each)
+        return [past.narrow(2, 0, at + beam) for past in self.pasts]
 
 
 def all_rows(table: Tensor) -> tuple[Tensor]:
@@ -294,13 +327,21 @@ def variants(readable: Transformer) -> dict[str, tuple[object, list]]:
         "int8": (Endless(readable, "int8"), [])}
 
 
-def ablations(readable: Transformer) -> dict:
+def small_variants() -> dict[str, tuple[object, list]]:
+    """The small model as it is, and with more calls."""
+    model = small().eval()
+    with patch.object(speed, "Projections", CutOneByOne):
+        apart = Endless(model)
+    return {"as it is": (Endless(model), []),
+            "keys and values apart": (apart, [(speed, "LayerMemory", TwoPasts)])}
+
+
+def ablations(made: dict[str, tuple[object, list]], rounds: int = ROUNDS) -> dict:
     """Milliseconds a step of whole searches, the reading of the source and the bookkeeping included."""
-    made = variants(readable)
     found: dict = {name: {} for name in made}
     for cell, (beam_size, sentences) in CELLS.items():
         times: dict = {name: [] for name in made}
-        for _ in range(ROUNDS + 1):
+        for _ in range(rounds + 1):
             for name, (model, replaced) in made.items():
                 with ExitStack() as stack:
                     for owner, attribute, other in replaced:
@@ -312,10 +353,10 @@ def ablations(readable: Transformer) -> dict:
     return found
 
 
-def by_rows(fast: FastTransformer) -> dict:
+def by_rows(fast: FastTransformer, counts: tuple[int, ...] = (1, 4, 16, 32, 64, 128)) -> dict:
     """Milliseconds of one greedy step at place 12, by number of sentences: what a shrinking batch costs."""
     found = {}
-    for rows in (1, 4, 16, 32, 64, 128):
+    for rows in counts:
         cache = fast.start(torch.randint(3, VOCABULARY, (rows, SOURCE)))
         tokens = torch.randint(3, VOCABULARY, (rows,))
         for _ in range(12):
@@ -326,6 +367,18 @@ def by_rows(fast: FastTransformer) -> dict:
             return fast.step(tokens, cache)
 
         found[str(rows)] = round(1000 * per_call(step, 0.3), 3)
+    return found
+
+
+def by_threads(readable: Transformer) -> dict:
+    """The floors, and the time of a step of a few numbers of rows, with one thread and with two."""
+    found: dict = {"amx": torch.cpu._is_amx_tile_supported()}
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        steps = {name: by_rows(FastTransformer(readable, name), (1, 4, 64)) for name in ("float32", "int8")}
+        found[str(threads)] = floors() | {"by_rows": steps}
+        print(threads, found[str(threads)], flush=True)
+    torch.set_num_threads(1)
     return found
 
 
@@ -367,7 +420,7 @@ def small() -> Transformer:
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "profile", "around", "small", "changes"]
+    every = ["floors", "threads", "profile", "around", "small", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -384,15 +437,18 @@ def main() -> None:
         if "floors" in parts:
             record |= floors() | {"kernels": kernels()}
             record["by_rows"] = {name: by_rows(FastTransformer(readable, name)) for name in ("float32", "bfloat16")}
+        if "threads" in parts:
+            record["by_threads"] = by_threads(readable)
         if "profile" in parts:
             record["profile"] = profiled(readable, ["greedy, 1", "beam 4, 64"])
         if "around" in parts:
             record["around"] = around_the_steps(readable)
         if "small" in parts:
             record["small"] = {"milliseconds": profiled(Endless(small().eval()), CELLS),
-                               "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small())}
+                               "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small()),
+                               "changes": ablations(small_variants(), 25)}
         if "changes" in parts:
-            record["milliseconds"] = ablations(readable)
+            record["milliseconds"] = ablations(variants(readable))
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
 
 

@@ -7,8 +7,9 @@
 The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Scored is what the recipe
 would have left, the average of ten checkpoints at the end that its patience sets. Beside it stands another system of
 the same run, whose end and number of checkpoints are chosen on the validation split. There alone the length penalty of
-both is chosen, too. Writes record.json and log.jsonl into the folder of results/ that has the run's name, where
-nbs/translation/multi30k.ipynb finds them.
+both is chosen, too; a third system has ten checkpoints at the end and the penalty of the published script. Writes
+record.json and log.jsonl into the folder of results/ that has the run's name, where nbs/translation/multi30k.ipynb
+finds them.
 """
 
 import json
@@ -20,6 +21,7 @@ import time
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from sacrebleu.metrics import BLEU
@@ -28,6 +30,7 @@ from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import moses_tokenize
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.training.recipes import recipe
+from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
 
@@ -105,6 +108,16 @@ def system(run: Path, end: int, count: int) -> dict:
         "tests": {split: evaluate(translator, split, 5, best) for split in TESTS}}
 
 
+def as_published(run: Path, end: int) -> dict:
+    """The scores of ten checkpoints if the log-probability is divided by the number of tokens.
+
+    That is what the published scores' toolkit does unless it is told otherwise, and their script tells it nothing.
+    """
+    translator = averaged(run, end, 10)
+    with patch.object(search, "length_penalty", lambda length, alpha: length**alpha):
+        return {"end": end, "checkpoints": 10, "tests": {split: evaluate(translator, split, 5, 1.0) for split in TESTS}}
+
+
 def own_settings(training: dict) -> str:
     """The settings of a run that are not its recipe's, as the command line takes them."""
     plan = recipe("multi30k-en-de-tiny").training.to_dict()
@@ -135,6 +148,7 @@ def main(run: Path, note: str) -> None:
         "seconds": log[-1]["seconds"],
         "averages": [{"end": e, "checkpoints": n, "bleu": bleu} for (e, n), bleu in averages.items()],
         "chosen": chosen,
+        "as_published": as_published(run, min(8_000, last)),
         "train_without_full_stop": without_full_stop([de for _, de in load_corpus("multi30k", "train", "en", "de")]),
     } | system(run, patient, 10)
     out = RESULTS / run.name

@@ -8,7 +8,8 @@ the trained one on sentences of Multi30k's test set, and one of the paper's base
 weights and outputs forced to 24 tokens. Each engine has a process of its own, since threads of several in one process
 disturb each other. They take turns, and medians of the rounds count. One thread is timed in processor seconds, which
 other jobs on the machine change least; several threads by the clock, on an idle machine. Every search has α = 0 and at
-most 100 tokens. Numbers of threads that are not measured now stay in the record.
+most 100 tokens. What is not measured now stays in the record, and processors without units for bfloat16 products (AMX)
+have parts of their own.
 Writes results/translation-speed.json; nbs/translation/speed.ipynb shows it.
 """
 
@@ -49,8 +50,9 @@ from annotated_transformer.translation.translator import Translator, pad_rows
 OUT = Path(__file__).resolve().parent.parent / "results" / "translation-speed.json"
 FORCED = 24
 CELLS = {"greedy, 1": (1, 1), "greedy, 64": (1, 64), "beam 4, 1": (4, 1), "beam 4, 64": (4, 64)}
-PARTS = ["trained", "base", "calls", "bookkeeping", "bleu"]
+PARTS = ["trained", "base", "calls", "leaving", "blocks", "bleu"]
 CPU = torch.device("cpu")
+LACKING = "" if torch.cpu._is_amx_tile_supported() else ", without AMX"
 Rows = list[list[int]]
 Engine = Callable[[Rows, int], Rows]
 
@@ -72,6 +74,20 @@ class Counted(FastTransformer):
     def step(self, tokens, cache):
         self.steps += 1
         return super().step(tokens, cache)
+
+
+class Staying(FastTransformer):
+    """A model that repeats the end token where it has come: without it a search in which no row leaves finds no end."""
+
+    def start(self, src, beam_size=1):
+        self.ended = torch.zeros(len(src) * beam_size, dtype=torch.bool)
+        return super().start(src, beam_size)
+
+    def step(self, tokens, cache):
+        scores = super().step(tokens, cache)
+        self.ended |= tokens == self.config.eos_id
+        scores[self.ended, self.config.eos_id] = 1e9
+        return scores
 
 
 def ours(model: Transformer, precision: str, forced: bool) -> Engine:
@@ -239,19 +255,23 @@ def in_blocks(model: Transformer, rows: Rows, batch: int, rounds: int = 7) -> di
     return {way: round(median(each), 4) for way, each in times.items()}
 
 
-def bookkeeping(model: Transformer, rows: Rows, rounds: int = 3) -> dict:
-    """Processor seconds of greedy search in batches of 64: rows sorted or as they come, the finished leaving or not."""
+def leaving(model: Transformer, rows: Rows, rounds: int = 5) -> dict:
+    """Processor seconds of searches in batches of 64: rows sorted or as they come, the finished leaving or not."""
     engine = ours(model, "float32", forced=False)
     orders = {"sorted": rows, "as they come": random.Random(0).sample(rows, len(rows))}
-    leaving = {"leaving": search.survivors, "staying": stay}
-    times: dict = {f"{order}, {way}": [] for order in orders for way in leaving}
-    for _ in range(rounds):
-        for order, each in orders.items():
-            for way, function in leaving.items():
-                with patch.object(search, "survivors", function):
-                    times[f"{order}, {way}"].append(in_batches(engine, each, 64, 1)[2])
+    ways = {"leaving": (engine, search.survivors), "staying": (searches(Staying(model), 100), stay)}
+    found: dict = {}
+    for name, beam_size in (("greedy", 1), ("beam 4", 4)):
+        times: dict = {f"{order}, {way}": [] for order in orders for way in ways}
+        for _ in range(rounds):
+            for order, each in orders.items():
+                for way, (runner, function) in ways.items():
+                    with patch.object(search, "survivors", function):
+                        times[f"{order}, {way}"].append(in_batches(runner, each, 64, beam_size)[2])
+        found[name] = {case: round(median(each), 4) for case, each in times.items()}
+        print(name, found[name], flush=True)
     lengths = [len(tokens) + 1 for tokens in in_batches(engine, rows, 64, 1)[0]]
-    return {"seconds": {name: round(median(each), 4) for name, each in times.items()}, "output_lengths": lengths}
+    return {"seconds": found, "output_lengths": lengths}
 
 
 def narrow(config: TransformerConfig) -> Transformer:
@@ -332,15 +352,16 @@ def main() -> None:
         for part, each, sentences in (("trained", model, rows), ("base", Transformer(base).eval(), rows[::3])):
             if part in options.parts:
                 for name, result in measure(each, tokenizer, sentences, threads, part == "base", options.cells):
-                    found.setdefault(part, {})[name] = result
+                    found.setdefault(part + LACKING, {})[name] = result
                     save()
     torch.set_num_threads(1)
     if "calls" in options.parts:
-        record["calls"] = calls(model, rows)
-    if "bookkeeping" in options.parts:
+        record["calls" + LACKING] = calls(model, rows)
+    if "leaving" in options.parts:
+        record["leaving"] = leaving(model, rows)
+    if "blocks" in options.parts:
         more = sorted(tokenizer.encode_source([source for source, _ in pairs[:384]]), key=len)
-        blocks = {str(batch): in_blocks(model, more, batch) for batch in (64, 192)}
-        record["bookkeeping"] = bookkeeping(model, rows) | {"in_blocks": blocks}
+        record["blocks"] = {str(batch): in_blocks(model, more, batch) for batch in (64, 192)}
     if "bleu" in options.parts:
         record["bleu"] = bleu(options.model, pairs)
     save()

@@ -154,13 +154,14 @@ def extend(
         log_probs, tokens = next_tokens(model.step(tokens, cache), choose, config)
         output[rows, place] = tokens
         totals[rows] += log_probs
-        going = (tokens != config.eos_id) & (limits[rows] > place + 1)
+        going = (tokens != config.eos_id) & (limits > place + 1)
+        if going.all():
+            continue
         if not going.any():
             break
-        if not going.all():
-            kept = survivors(going)
-            rows, tokens = rows[kept], tokens[kept]
-            cache.reorder(kept)
+        kept = survivors(going)
+        rows, tokens, limits = rows[kept], tokens[kept], limits[kept]
+        cache.reorder(kept)
     return hypotheses(output, totals, totals, config)
 
 # %% ../../nbs/translation/search.ipynb #cell32
@@ -401,7 +402,8 @@ def beam(
     check_source(model, src)
     check_beam(beam_size, n_best, alpha)
     config, limits = model.config, length_limits(src, model.config, max_length)
-    width, rows = int(limits.max()) if len(src) else 0, torch.arange(len(src), device=src.device)
+    width = int(limits.max()) if len(src) else 0
+    rows = everyone = torch.arange(len(src), device=src.device)
     live, finished = (empty_pool(src, kept, width, config.pad_id) for kept in (beam_size, n_best))
     live.totals[:, 0] = 0.0
     results: list[list[Hypothesis]] = [[] for _ in src]
@@ -412,14 +414,14 @@ def beam(
         steps, tokens = (each.unflatten(0, tokens.shape) for each in found)
         live, finished, parents = advance(live, finished, steps, tokens, length, alpha, config.eos_id)
         done = nothing_better(live, finished, length, limits, alpha) | (limits == length)
+        going = everyone[: len(rows)]
         if done.any():
             for row, answer in zip(rows[done].tolist(), conclude(done, finished, live, config), strict=True):
                 results[row] = answer
-        if done.all():
-            break
-        going = survivors(~done)
-        move_beams(cache, going, parents)
-        if len(going) < len(rows):
+            if done.all():
+                break
+            going = survivors(~done)
             rows, limits, live, finished = rows[going], limits[going], live.sentences(going), finished.sentences(going)
+        move_beams(cache, going, parents)
         tokens = live.tokens[:, :, length - 1]
     return results

@@ -21,6 +21,7 @@ from ..model.attention import padding_mask
 from ..model.config import nearest
 from ..model.feed_forward import FeedForward
 from ..model.layers import AddNorm, DecoderLayer, EncoderLayer
+from ..model.position import rows_of
 from ..model.transformer import Transformer
 from .search import move_beams, start_beams
 
@@ -46,7 +47,7 @@ class Float32Linear:
 
     def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
-        y = x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
+        y = torch.mm(x, self.weight) if self.bias is None else torch.addmm(self.bias, x, self.weight)
         return y.relu_() if relu else y
 
 # %% ../../nbs/translation/speed.ipynb #cell19
@@ -105,17 +106,25 @@ def linear_kind(precision: str, device: torch.device) -> type[Float32Linear] | t
 
 # %% ../../nbs/translation/speed.ipynb #cell26
 class Projections:
-    """Several projections of one input as one product, cut into heads."""
+    """Several projections of one input as one product, cut into heads; those of a group come out side by side."""
 
-    def __init__(self, linear: Callable, h: int, *matrices: nn.Linear):
-        self.h, self.sizes = h, [matrix.out_features for matrix in matrices]
-        self.product = linear(torch.cat([matrix.weight for matrix in matrices]))
+    def __init__(self, linear: Callable, h: int, *groups: list[nn.Linear]):
+        heads = [torch.cat([matrix.weight.unflatten(0, (h, -1)) for matrix in group], dim=1) for group in groups]
+        self.h, self.sizes = h, [head.size(1) for head in heads]
+        self.width = sum(self.sizes)
+        self.product = linear(torch.cat(heads, dim=1).flatten(0, 1))
 
-    def __call__(self, x: Float[Tensor, "rows d_model"], sentences: int) -> list[Float[Tensor, "sentence h each d"]]:
-        """One tensor for each matrix; the rows are those of the first sentence, then those of the second, …"""
-        parts = self.product(x).split_with_sizes(self.sizes, dim=-1)
-        each = len(x) // max(sentences, 1)
-        return [part.view(sentences, each, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts]
+    def heads(self, x: Float[Tensor, "rows d_model"], sentences: int, each: int) -> Float[Tensor, "sentence h each d"]:
+        """All groups side by side; the first `each` rows of x are the first sentence's, the next the second's, …"""
+        if each == 1:  # nothing to exchange
+            return self.product(x).view(sentences, self.h, 1, self.width)
+        return self.product(x).view(sentences, each, self.h, self.width).transpose(1, 2)
+
+    def __call__(
+        self, x: Float[Tensor, "rows d_model"], sentences: int, each: int
+    ) -> tuple[Float[Tensor, "sentence h each _"], ...]:
+        """One tensor for each group."""
+        return self.heads(x, sentences, each).split_with_sizes(self.sizes, dim=-1)
 
 # %% ../../nbs/translation/speed.ipynb #cell29
 def attend(
@@ -124,7 +133,8 @@ def attend(
 ) -> Float[Tensor, "rows h_d"]:
     """Equation (1) by the fused kernel, the heads side by side again; `mask` is added to the scores: 0 or −∞."""
     heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    return heads.transpose(1, 2).reshape(-1, heads.size(1) * heads.size(3))
+    sentences, h, each, d_v = heads.shape
+    return (heads if each == 1 else heads.transpose(1, 2)).reshape(sentences * each, h * d_v)
 
 # %% ../../nbs/translation/speed.ipynb #cell31
 def added(mask: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
@@ -160,7 +170,8 @@ class FastEncoderLayer:
 
     def __init__(self, layer: EncoderLayer, linear: Callable):
         own = layer.self_attention
-        self.inward, self.outward = Projections(linear, own.h, own.W_Q, own.W_K, own.W_V), linear(own.W_O.weight)
+        self.inward = Projections(linear, own.h, [own.W_Q], [own.W_K], [own.W_V])
+        self.outward = linear(own.W_O.weight)
         self.feed_forward = FastFeedForward(layer.feed_forward, linear)
         self.after_attention = FastAddNorm(layer.after_attention)
         self.after_feed_forward = FastAddNorm(layer.after_feed_forward)
@@ -169,7 +180,7 @@ class FastEncoderLayer:
         self, x: Float[Tensor, "rows d_model"], src_mask: Float[Tensor, "sentence 1 1 src"]
     ) -> Float[Tensor, "rows d_model"]:
         """All positions of all sentences, as rows."""
-        query, key, value = self.inward(x, len(src_mask))
+        query, key, value = self.inward(x, src_mask.size(0), src_mask.size(3))
         x = self.after_attention(x, self.outward(attend(query, key, value, src_mask)))
         return self.after_feed_forward(x, self.feed_forward(x))
 
@@ -177,33 +188,30 @@ class FastEncoderLayer:
 class LayerMemory:
     """One decoder layer's keys and values: the source's, and those of all beams of a sentence, by position."""
 
-    def __init__(self, source_key: Tensor, source_value: Tensor):
-        self.source_key, self.source_value = source_key.contiguous(), source_value.contiguous()
-        self.key, self.value = source_key[:, :, :0], source_value[:, :, :0]
+    def __init__(
+        self, source_key: Float[Tensor, "sentence h src d_k"], source_value: Float[Tensor, "sentence h src d_v"]
+    ):
+        self.source = source_key.contiguous(), source_value.contiguous()
+        self.sizes = source_key.size(3), source_value.size(3)
+        self.past = source_key.new_empty(*source_key.shape[:2], 0, sum(self.sizes))
 
     def write(
-        self, at: int, key: Float[Tensor, "sentence h beam d_k"], value: Float[Tensor, "sentence h beam d_v"]
+        self, at: int, new: Float[Tensor, "sentence h beam d"], positions: int = 32
     ) -> tuple[Float[Tensor, "sentence h past d_k"], Float[Tensor, "sentence h past d_v"]]:
-        """Put one position of each beam at this place; everything up to it."""
-        end = at + key.size(2)
-        if end > self.key.size(2):
-            self.key, self.value = self.with_room(self.key, key), self.with_room(self.value, value)
-        self.key.narrow(2, at, key.size(2)).copy_(key)
-        self.value.narrow(2, at, key.size(2)).copy_(value)
-        return self.key.narrow(2, 0, end), self.value.narrow(2, 0, end)
-
-    @staticmethod
-    def with_room(past: Tensor, new: Tensor, positions: int = 32) -> Tensor:
-        """The past with free places for so many more positions."""
-        room = new.new_empty(*new.shape[:2], positions * new.size(2), new.size(3))
-        return torch.cat([past, room], dim=2)
+        """Put one position of each beam at this place; keys and values up to it. Room comes for so many at a time."""
+        sentences, h, beam, d = new.shape
+        if at + beam > self.past.size(2):
+            self.past = torch.cat([self.past, new.new_empty(sentences, h, positions * beam, d)], dim=2)
+        self.past.narrow(2, at, beam).copy_(new)
+        key, value = self.past.narrow(2, 0, at + beam).split_with_sizes(self.sizes, dim=3)
+        return key, value
 
     def keep(self, going: Int[Tensor, "kept"], moved: Int[Tensor, "moved"], used: int) -> None:
         """These sentences alone; only those at the places `moved` change theirs, and only `used` keys of them."""
-        for tensor in (self.source_key, self.source_value, self.key[:, :, :used], self.value[:, :, :used]):
+        for tensor in (*self.source, self.past[:, :, :used]):
             tensor[moved] = tensor[going[moved]]
-        self.source_key, self.source_value = self.source_key[: len(going)], self.source_value[: len(going)]
-        self.key, self.value = self.key[: len(going)], self.value[: len(going)]
+        key, value = self.source
+        self.source, self.past = (key[: len(going)], value[: len(going)]), self.past[: len(going)]
 
 # %% ../../nbs/translation/speed.ipynb #cell40
 class FastCache:
@@ -242,30 +250,31 @@ class FastDecoderLayer:
 
     def __init__(self, layer: DecoderLayer, linear: Callable):
         own, source = layer.self_attention, layer.source_attention
-        self.inward, self.outward = Projections(linear, own.h, own.W_Q, own.W_K, own.W_V), linear(own.W_O.weight)
-        self.to_source, self.of_source = (
-            Projections(linear, source.h, source.W_Q), Projections(linear, source.h, source.W_K, source.W_V))
+        self.inward = Projections(linear, own.h, [own.W_Q], [own.W_K, own.W_V])
+        self.outward = linear(own.W_O.weight)
+        self.to_source = Projections(linear, source.h, [source.W_Q])
+        self.of_source = Projections(linear, source.h, [source.W_K], [source.W_V])
         self.from_source = linear(source.W_O.weight)
         self.feed_forward = FastFeedForward(layer.feed_forward, linear)
         self.after_self_attention = FastAddNorm(layer.after_self_attention)
         self.after_source_attention = FastAddNorm(layer.after_source_attention)
         self.after_feed_forward = FastAddNorm(layer.after_feed_forward)
 
-    def start(self, memory: Float[Tensor, "rows d_model"], sentences: int) -> LayerMemory:
+    def start(self, memory: Float[Tensor, "rows d_model"], sentences: int, each: int) -> LayerMemory:
         """The source's keys and values, computed once."""
-        return LayerMemory(*self.of_source(memory, sentences))
+        return LayerMemory(*self.of_source(memory, sentences, each))
 
     def step(
         self, x: Float[Tensor, "rows d_model"], kept: LayerMemory, at: int,
         past_mask: Float[Tensor, "sentence 1 beam keys"] | None, src_mask: Float[Tensor, "sentence 1 1 src"],
     ) -> Float[Tensor, "rows d_model"]:
         """The newest position of every beam."""
-        query, key, value = self.inward(x, len(src_mask))
-        past = attend(query, *kept.write(at, key, value), past_mask)
-        x = self.after_self_attention(x, self.outward(past))
-        (query,) = self.to_source(x, len(src_mask))
-        source = attend(query, kept.source_key, kept.source_value, src_mask)
-        x = self.after_source_attention(x, self.from_source(source))
+        sentences = src_mask.size(0)
+        each = x.size(0) // sentences
+        query, new = self.inward(x, sentences, each)
+        x = self.after_self_attention(x, self.outward(attend(query, *kept.write(at, new), past_mask)))
+        query = self.to_source.heads(x, sentences, each)
+        x = self.after_source_attention(x, self.from_source(attend(query, *kept.source, src_mask)))
         return self.after_feed_forward(x, self.feed_forward(x))
 
 # %% ../../nbs/translation/speed.ipynb #cell46
@@ -285,7 +294,8 @@ class FastTransformer:
         encoder, decoder = (cast(Iterable, stack.layers) for stack in (model.encoder, model.decoder))
         self.encoder = [FastEncoderLayer(layer, linear) for layer in encoder]
         self.decoder = [FastDecoderLayer(layer, linear) for layer in decoder]
-        self.output = linear(self.tgt_embedding.weight)
+        self.output, self.scale = linear(self.tgt_embedding.weight), math.sqrt(self.config.d_model)
+        self.position_codes = cast(Tensor, self.positions.table)
 
     @torch.inference_mode()
     def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> FastCache:
@@ -294,12 +304,13 @@ class FastTransformer:
         x = self.positions(self.src_embedding(src)).flatten(0, 1)
         for layer in self.encoder:
             x = layer(x, src_mask)
-        return FastCache([layer.start(x, len(src)) for layer in self.decoder], src_mask, beam_size)
+        return FastCache([layer.start(x, *src.shape) for layer in self.decoder], src_mask, beam_size)
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "rows"], cache: FastCache) -> Float[Tensor, "rows vocab"]:
         """Feed one more token to each beam of each sentence; scores for the token after it."""
-        x = self.positions(self.tgt_embedding(tokens[:, None]), cache.length)[:, 0]
+        position = rows_of(self.position_codes, cache.length, 1)
+        x = torch.add(position, F.embedding(tokens, self.tgt_embedding.weight), alpha=self.scale)
         at, past_mask = cache.length * cache.beam_size, cache.past_mask()
         for layer, kept in zip(self.decoder, cache.layers, strict=True):
             x = layer.step(x, kept, at, past_mask, cache.src_mask)
