@@ -1,7 +1,7 @@
 """Time one training step, ours beside three libraries: the same weights, batches, optimizer, smoothing and dropout.
 
     python benchmarks/training_step.py [--sizes tiny small base-8k base-37k] [--repeats 5]
-    python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16
+    python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16, tiny and small
     python benchmarks/training_step.py --only memory     # peak memory of two updates, each in a process of its own
     python benchmarks/training_step.py --only float32    # steps in float32 alone, for a processor without AMX
     python benchmarks/training_step.py --only allocator  # steps in float32, freed memory given back or kept
@@ -185,20 +185,28 @@ def measure_size(size: str, repeats: int, precisions: Sequence[str] = PRECISIONS
     return found
 
 
-def losses_after(updates: int) -> dict:
-    """The mean loss of the last 100 of `updates` on Multi30k, tiny size, 1,024 tokens a batch; ours and Marian."""
-    plan = real_batches(1_024, updates)
-    factor = peak_factor(2e-3, 128, 400)
+def losses_after(updates: int, size: str) -> dict:
+    """The mean loss of the last 100 of `updates` on Multi30k, in small batches; ours and Marian.
+
+    Batches have a quarter of the tiny size's tokens, and an eighth of another's. The learning rate rises for 400
+    updates, to 0.256 / d_model.
+    """
+    d_model, *_, tokens = SIZES[size]
+    tokens //= 4 if size == "tiny" else 8
+    plan, factor = real_batches(tokens, updates), peak_factor(0.256 / d_model, d_model, 400)
     runs = [("ours", "fp32"), ("ours", "bf16"), ("Marian", "fp32")]
-    models = {run: peers.build(run[0], architecture("tiny")).train() for run in runs}
+    models = {run: peers.build(run[0], architecture(size)).train() for run in runs}
     optimizers = {run: adam(model) for run, model in models.items()}
     losses: dict[tuple[str, str], list[float]] = {run: [] for run in runs}
     for number, batch in enumerate(plan, 1):
         for run in runs:
             for group in optimizers[run].param_groups:
-                group["lr"] = noam(number, 128, 400, factor)
+                group["lr"] = noam(number, d_model, 400, factor)
             losses[run].append(step(models[run], optimizers[run], batch, run[1]))
-    return {"updates": updates, "last_100": {" ".join(run): sum(v[-100:]) / 100 for run, v in losses.items()}}
+        if number % 100 == 0:
+            print(size, number, {" ".join(run): round(sum(v[-100:]) / 100, 3) for run, v in losses.items()}, flush=True)
+    return {"updates": updates, "tokens": tokens,
+            "last_100": {" ".join(run): sum(v[-100:]) / 100 for run, v in losses.items()}}
 
 
 def peak_memory(size: str, name: str, precision: str, path: str) -> int:
@@ -290,7 +298,8 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict]] = {
     "steps": lambda options: steps(options, PRECISIONS),
     "float32": lambda options: steps(options, ["fp32"]),
     "allocator": lambda options: {size: allocator(size, options.repeats) for size in options.sizes},
-    "losses": lambda options: losses_after(1_000),
+    "losses": lambda options: {
+        size: losses_after(1_000, size) for size in options.sizes if size in ("tiny", "small")},
     "memory": lambda options: {size: memory(size, 4_096) for size in options.sizes},
 }
 
