@@ -1,6 +1,8 @@
 """Translate with the same weights here, in Hugging Face and in CTranslate2, and record speed and agreement.
 
-    annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny
+    python benchmarks/translation.py --threads 1 2                                  # base size alone
+
+    annotated-transformer train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny  # takes hours
     python benchmarks/translation.py --model runs/multi30k-en-de-tiny/model --threads 1 2
 
 Needs ANNOTATED_TRANSFORMER_DATA and the extra `bench`; takes some minutes for each number of threads. Two models:
@@ -36,10 +38,11 @@ from transformers import MarianMTModel
 from transformers.utils import logging
 
 from annotated_transformer.data.corpus import load_corpus, write_whole
-from annotated_transformer.data.tokenizer import PairTokenizer
+from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.export import export_ctranslate2, export_marian
@@ -323,19 +326,31 @@ def describe(config: TransformerConfig) -> dict:
         "clock": "processor seconds with one thread, wall seconds with more"}
 
 
+def untrained() -> tuple[Transformer, PairTokenizer]:
+    """The model and the vocabulary with which the recipe for Multi30k begins."""
+    plan = recipe("multi30k-en-de-tiny")
+    pairs = list(load_corpus("multi30k", "train", plan.src, plan.tgt))
+    tokenizer = train_tokenizer(pairs, plan.src, plan.tgt, plan.vocab_size, moses=plan.moses, lowercase=plan.lowercase)
+    sizes = {"src_vocab_size": tokenizer.src_vocab_size, "tgt_vocab_size": tokenizer.tgt_vocab_size}
+    return Transformer(replace(plan.architecture, **sizes)), tokenizer
+
+
 def main() -> None:
     """Measure what was asked for, and write the record after each part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, required=True, help="a trained folder, for Multi30k English-German")
+    parser.add_argument("--model", type=Path, help="a trained folder, for Multi30k English-German")
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="measure only these")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="measure only these; without a model only base")
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), help="measure only these")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    parts = options.parts or (PARTS if options.model else ["base"])
+    if not options.model and parts != ["base"]:
+        parser.error("all parts but base need a trained model: train one as shown above, and name it by --model")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     torch.manual_seed(0)
-    model, tokenizer = load_model(options.model)
+    model, tokenizer = load_model(options.model) if options.model else untrained()
     config = model.config
     pairs = list(load_corpus("multi30k", "test_2016_flickr", tokenizer.src_lang, tokenizer.tgt_lang))
     rows = sorted(tokenizer.encode_source([source for source, _ in pairs[:192]]), key=len)
@@ -350,19 +365,19 @@ def main() -> None:
         torch.set_num_threads(threads)
         found = record.setdefault("threads", {}).setdefault(str(threads), {})
         for part, each, sentences in (("trained", model, rows), ("base", Transformer(base).eval(), rows[::3])):
-            if part in options.parts:
+            if part in parts:
                 for name, result in measure(each, tokenizer, sentences, threads, part == "base", options.cells):
                     found.setdefault(part + LACKING, {})[name] = result
                     save()
     torch.set_num_threads(1)
-    if "calls" in options.parts:
+    if "calls" in parts:
         record["calls" + LACKING] = calls(model, rows)
-    if "leaving" in options.parts:
+    if "leaving" in parts:
         record["leaving"] = leaving(model, rows)
-    if "blocks" in options.parts:
+    if "blocks" in parts:
         more = sorted(tokenizer.encode_source([source for source, _ in pairs[:384]]), key=len)
         record["blocks"] = {str(batch): in_blocks(model, more, batch) for batch in (64, 192)}
-    if "bleu" in options.parts:
+    if "bleu" in parts:
         record["bleu"] = bleu(options.model, pairs)
     save()
 
