@@ -371,8 +371,8 @@ def by_rows(fast: FastTransformer, counts: tuple[int, ...] = (1, 4, 16, 32, 64, 
 
 
 def by_threads(readable: Transformer) -> dict:
-    """The floors, and the time of a step of a few numbers of rows, with one thread and with two."""
-    found: dict = {"amx": torch.cpu._is_amx_tile_supported()}
+    """The floors, and the time of a step of a few numbers of rows, with one thread and with two; and a profile."""
+    found: dict = {"amx": torch.cpu._is_amx_tile_supported(), "profile": profiled(Endless(readable), ["greedy, 64"])}
     for threads in (1, 2):
         torch.set_num_threads(threads)
         steps = {name: by_rows(FastTransformer(readable, name), (1, 4, 64)) for name in ("float32", "int8")}
