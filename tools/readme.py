@@ -70,6 +70,11 @@ def training_step(record: dict) -> Iterator[list[str]]:
                "fastest of nn.Transformer, MarianMTModel and x-transformers"]
 
 
+def fastest(cells: list[dict], *engines: str) -> str:
+    """The speed of the fastest of these engines in each cell."""
+    return "; ".join(f"{max(cell[name]['tokens_per_second'] for name in engines):,.0f}" for cell in cells)
+
+
 def translation_speed(record: dict) -> Iterator[list[str]]:
     """Tokens a second on one thread, our fastest precision beside the other engines."""
     searches = {"greedy, 1": "greedy alone", "greedy, 64": "greedy, 64", "beam 4, 1": "beam of four alone",
@@ -77,16 +82,10 @@ def translation_speed(record: dict) -> Iterator[list[str]]:
     models = {"base": "base size, random weights, 24 tokens", "trained": "trained Multi30k model"}
     for size, model in models.items():
         for processor in ("", ", without AMX"):
-            cells = record["threads"]["1"][size + processor]
-
-            def speeds(*engines: str, cells: dict = cells) -> str:
-                fastest = [max(cells[search]["engines"][name]["tokens_per_second"] for name in engines)
-                           for search in searches]
-                return "; ".join(f"{speed:,.0f}" for speed in fastest)
-
+            cells = [record["threads"]["1"][size + processor][search]["engines"] for search in searches]
             yield [f"tokens a second on one thread{processor or ', with AMX'}, {model}: {'; '.join(searches.values())}",
-                   speeds("ours float32", "ours bfloat16", "ours int8"),
-                   ". ".join(f"{name}: {speeds(name)}"
+                   fastest(cells, "ours float32", "ours bfloat16", "ours int8"),
+                   ". ".join(f"{name}: {fastest(cells, name)}"
                              for name in ("Hugging Face", "CTranslate2 float32", "CTranslate2 int8"))]
 
 

@@ -293,7 +293,7 @@ def read_whole(path: Path) -> bytes:
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path} is damaged ({error}): remove it") from None
 
-# %% ../../nbs/data/corpus.ipynb #cell46
+# %% ../../nbs/data/corpus.ipynb #cell47
 def cache() -> Path:
     """Where downloads are kept. Raises: ValueError when this user has no home directory."""
     try:
@@ -301,7 +301,7 @@ def cache() -> Path:
     except RuntimeError:
         raise ValueError("this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA") from None
 
-# %% ../../nbs/data/corpus.ipynb #cell47
+# %% ../../nbs/data/corpus.ipynb #cell49
 def file_below(directory: Path, file: TextFile) -> Path | None:
     """Where a directory has a corpus file, if it has it. Raises: ValueError when that has other content."""
     for path in (directory / file.path, directory / f"{file.path}.gz"):
@@ -310,7 +310,7 @@ def file_below(directory: Path, file: TextFile) -> Path | None:
             return path
     return None
 
-# %% ../../nbs/data/corpus.ipynb #cell48
+# %% ../../nbs/data/corpus.ipynb #cell52
 def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the cache, else downloaded there.
 
@@ -321,7 +321,7 @@ def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     found = given and file_below(Path(given), file) or file_below(cache(), file)
     return found or download(file, cache())
 
-# %% ../../nbs/data/corpus.ipynb #cell51
+# %% ../../nbs/data/corpus.ipynb #cell55
 @dataclass(frozen=True)
 class HubPairs:
     """A split streamed from the Hugging Face Hub, white space collapsed; pairs with a blank side are skipped."""
@@ -344,7 +344,7 @@ class HubPairs:
         except (OSError, RuntimeError) as error:
             raise ValueError(f"{hub.repository} on the Hugging Face Hub can't be read ({error})") from None
 
-# %% ../../nbs/data/corpus.ipynb #cell53
+# %% ../../nbs/data/corpus.ipynb #cell57
 @dataclass(frozen=True)
 class TatoebaSplit:
     """Pairs of Tatoeba by a checksum of the English side: about 1 % val, 1 % test, the rest train."""
@@ -359,7 +359,7 @@ class TatoebaSplit:
             if {0: "val", 1: "test"}.get(bucket, "train") == self.split:
                 yield pair
 
-# %% ../../nbs/data/corpus.ipynb #cell56
+# %% ../../nbs/data/corpus.ipynb #cell60
 def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
     """The corpus of that name and its pair of these two languages, in the corpus' own order.
 
@@ -377,7 +377,7 @@ def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, 
         raise ValueError(f"{name} has no split {split!r}: {nearest(split, spec.splits(pair))}")
     return spec, pair
 
-# %% ../../nbs/data/corpus.ipynb #cell59
+# %% ../../nbs/data/corpus.ipynb #cell63
 @dataclass(frozen=True)
 class Unescaped:
     """Pairs with `&apos;` and its like, which Moses' tokeniser writes, turned back into characters."""
@@ -388,7 +388,7 @@ class Unescaped:
         for src, tgt in self.pairs:
             yield html.unescape(src), html.unescape(tgt)
 
-# %% ../../nbs/data/corpus.ipynb #cell62
+# %% ../../nbs/data/corpus.ipynb #cell66
 def load_corpus(
     name: str, split: str, src: str, tgt: str, root: str | Path | None = None
 ) -> Iterable[tuple[str, str]]:
