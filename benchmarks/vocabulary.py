@@ -1,5 +1,6 @@
 """Tokens per sentence of Multi30k for vocabularies of growing size, recorded in results/vocabulary.json.
 
+Also there: what it changes whether a token of Moses keeps the space before it or the one after it.
 Run: ANNOTATED_TRANSFORMER_DATA=... python benchmarks/vocabulary.py   (without the variable, Multi30k is downloaded)
 """
 
@@ -7,10 +8,14 @@ import json
 import time
 from pathlib import Path
 
+from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers.trainers import BpeTrainer
+
 from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import moses_tokenize, train_tokenizer
+from annotated_transformer.data.tokenizer import empty_tokenizer, moses_tokenize, train_bpe, train_tokenizer
 
 SIZES = [250, 500, 1000, 2000, 4000, 8000, 16000]
+EXAMPLES = ["hundeschlitten", "motorradrennen", "gitarrenspieler", "holzbrücke"]
 
 
 def tokens_per_sentence(pairs: list[tuple[str, str]], size: int, joint: bool) -> tuple[float, float]:
@@ -18,6 +23,45 @@ def tokens_per_sentence(pairs: list[tuple[str, str]], size: int, joint: bool) ->
     tokenizer = train_tokenizer(pairs, "en", "de", size, joint=joint)
     sides = tokenizer.encode_source([en for en, _ in pairs]), tokenizer.encode_target([de for _, de in pairs])
     return tuple(sum(len(row) - 1 for row in rows) / len(pairs) for rows in sides)
+
+
+def space_before(texts: list[str], size: int) -> Tokenizer:
+    """The package's tokeniser for tokens of Moses, but with each space at the front of what follows it."""
+    tokenizer = empty_tokenizer(spaces_only=True)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(" ", "▁"), normalizers.Prepend("▁")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("▁[^▁]*"), "isolated")
+    special = ["[pad]", "[bos]", "[eos]", "[unk]"]
+    tokenizer.train_from_iterator(texts, BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False))
+    return tokenizer
+
+
+def cut_words(tokenizer: Tokenizer, lines: list[str]) -> dict[str, list[str]]:
+    """The different words of some lines that the tokeniser cuts, with their pieces."""
+    words = sorted({word for line in lines for word in line.split()})
+    pieces = {word: tokenizer.encode(word, add_special_tokens=False).tokens for word in words}
+    return {word: found for word, found in pieces.items() if len(found) > 1}
+
+
+def sides_of_the_space(pairs: list[tuple[str, str]], tests: list[str], size: int = 10_000) -> dict[str, dict]:
+    """For the space before and after: tokens per training sentence, and what the pieces of cut German words share.
+
+    Shared is a piece at the space's end of a word that is by itself a word of the German training text; the words are
+    those of the test sets.
+    """
+    english, german = ([pair[side] for pair in pairs] for side in (0, 1))
+    sides = moses_tokenize(english, "en", lowercase=True), moses_tokenize(german, "de", lowercase=True)
+    texts = [line for lines in zip(*sides, strict=True) for line in lines]
+    known = {word for line in sides[1] for word in line.split()}
+    lines, found = moses_tokenize(tests, "de", lowercase=True), {}
+    trained = {"before": (space_before(texts, size), 0), "after": (train_bpe(texts, size, spaces_only=True), -1)}
+    for name, (tokenizer, end) in trained.items():
+        cut = cut_words(tokenizer, lines)
+        rows = [tokenizer.encode_batch(side, add_special_tokens=False) for side in sides]
+        found[name] = {
+            "tokens": [sum(map(len, side)) / len(pairs) for side in rows], "cut_words": len(cut),
+            "shared": sum(pieces[end].strip("▁") in known for pieces in cut.values()) / len(cut),
+            "examples": {word: tokenizer.encode(word, add_special_tokens=False).tokens for word in EXAMPLES}}
+    return found
 
 
 if __name__ == "__main__":
@@ -35,8 +79,11 @@ if __name__ == "__main__":
         name: sum(len(line.split()) for line in moses_tokenize([pair[side] for pair in pairs], lang)) / len(pairs)
         for side, (name, lang) in enumerate([("English", "en"), ("German", "de")])
     }
+    splits = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
+    tests = [de for split in splits for _, de in load_corpus("multi30k", split, "en", "de")]
     record = {"command": "python benchmarks/vocabulary.py", "corpus": "Multi30k train, en and de", "sizes": SIZES,
-              "curves": curves, "words": words, "seconds": round(time.perf_counter() - start, 1)}  # fmt: skip
+              "curves": curves, "words": words, "space": sides_of_the_space(pairs, tests),
+              "seconds": round(time.perf_counter() - start, 1)}  # fmt: skip
     path = Path(__file__).parents[1] / "results" / "vocabulary.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=1))

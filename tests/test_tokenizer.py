@@ -133,6 +133,19 @@ def test_moses_round_trip_and_tokens():
     assert tokenizer.source_tokens("A dog.")[-1] == "</s>"
 
 
+def test_tokens_of_moses_keep_the_space_after_them():
+    """As in subword-nmt: a word is the same token as the last part of a compound."""
+    texts = ["sled"] * 9 + ["dog dogs cats dogsled"]
+    tokenizer = train_bpe(texts, 20, spaces_only=True)
+    tokens = {word: tokenizer.encode(word).tokens[:-1] for word in ("sled", "dogsled", "gasled")}
+    assert tokens["sled"] == ["sled▁"] and all(pieces[-1] == "sled▁" for pieces in tokens.values())
+    assert len(tokens["gasled"]) > 1
+    for text in ["", "sled", " dogs  cats ", "dogs cats\u00a0sled"]:
+        ids = tokenizer.encode(text).ids[:-1]
+        assert tokenizer.decode(ids) == text or UNK in ids
+        assert tokenizer.decode(tokenizer.encode(text + "dog").ids[:-1], skip_special_tokens=False).endswith("dog")
+
+
 def test_moses_escapes_nothing_and_detokenises_blank_lines():
     assert moses_tokenize(["Tom & Jerry's <b>"], "en") == ["Tom & Jerry 's < b >"]
     assert moses_detokenize(["", "Tom & Jerry 's"], "en") == ["", "Tom & Jerry's"]

@@ -77,15 +77,19 @@ def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Token
     """An untrained byte-pair tokeniser whose decoding gives the text back, composed (NFC) and if asked lower-cased.
 
     Merges stay inside words, single digits and runs of punctuation, each with the space before it, written '▁';
-    with `spaces_only` they stay between spaces, for text that is cut into tokens already.
+    with `spaces_only`, for text that is cut into tokens already, inside tokens, each with the space after it.
     """
-    pieces = r"▁[^▁]*" if spaces_only else r"▁?[\p{L}\p{M}]+|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁"
+    if spaces_only:
+        pieces, mark, unmark = r"[^▁]*▁", normalizers.Replace(Regex(r"\z"), "▁"), decoders.Replace(Regex(r"▁\z"), "")
+    else:
+        pieces = r"▁?[\p{L}\p{M}]+|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁"
+        mark, unmark = normalizers.Prepend("▁"), decoders.Replace(Regex(r"\A▁"), "")
     space, case = normalizers.Replace(" ", "▁"), [normalizers.Lowercase()] if lowercase else []
     tokenizer = Tokenizer(models.BPE(unk_token="[unk]"))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *case, space, normalizers.Prepend("▁")])
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *case, space, mark])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pieces), "isolated")
     tokenizer.post_processor = processors.TemplateProcessing(single="$A [eos]", special_tokens=[("[eos]", EOS)])
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    tokenizer.decoder = decoders.Sequence([decoders.Fuse(), unmark, decoders.Replace("▁", " ")])
     return tokenizer
 
 # %% ../../nbs/data/tokenizer.ipynb #cell23
@@ -130,7 +134,7 @@ def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     detokenizer = _moses(lang)[2]
     return [detokenizer.detokenize(line.split(" "), unescape=False) if line else "" for line in lines]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell42
+# %% ../../nbs/data/tokenizer.ipynb #cell46
 @dataclass(frozen=True, eq=False)
 class LanguagePair:
     """Two byte-pair tokenisers, their languages, and how text is prepared for them."""
@@ -175,13 +179,13 @@ class LanguagePair:
         seen = self.source.normalizer.normalize_str(self.prepare([text], self.src_lang)[0])
         return [character for character in dict.fromkeys(seen) if self.source.token_to_id(character) is None]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell44
+# %% ../../nbs/data/tokenizer.ipynb #cell48
 def token_names(tokenizer: Tokenizer, text: str) -> list[str]:
     """The tokens of a prepared text as strings, '</s>' for the end: labels for an axis."""
     row = tokenizer.encode(text)
     return ["</s>" if i == EOS else token for i, token in zip(row.ids, row.tokens, strict=True)]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell46
+# %% ../../nbs/data/tokenizer.ipynb #cell50
 def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
     """Write tokenizer.json, text.json and, for separate vocabularies, target_tokenizer.json."""
     settings = {name: getattr(pair, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
@@ -190,7 +194,7 @@ def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
         write_whole(directory / "target_tokenizer.json", pair.target.to_str().encode())
     write_whole(directory / "text.json", (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode())
 
-# %% ../../nbs/data/tokenizer.ipynb #cell48
+# %% ../../nbs/data/tokenizer.ipynb #cell52
 def read_tokenizer(path: Path) -> Tokenizer:
     """One tokenizer.json with this package's special tokens.
 
@@ -213,7 +217,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     tokenizer.encode_special_tokens = True
     return tokenizer
 
-# %% ../../nbs/data/tokenizer.ipynb #cell50
+# %% ../../nbs/data/tokenizer.ipynb #cell54
 def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json.
 
@@ -234,7 +238,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
     return {name: about[name] for name in kinds}
 
-# %% ../../nbs/data/tokenizer.ipynb #cell52
+# %% ../../nbs/data/tokenizer.ipynb #cell56
 class PairTokenizer(LanguagePair):
     """Text to ids and back for a pair of languages."""
 
@@ -272,7 +276,7 @@ class PairTokenizer(LanguagePair):
         target = source if found["joint"] else read_tokenizer(directory / "target_tokenizer.json")
         return cls(source, target, found["src_lang"], found["tgt_lang"], found["moses"], found["lowercase"])
 
-# %% ../../nbs/data/tokenizer.ipynb #cell54
+# %% ../../nbs/data/tokenizer.ipynb #cell58
 def side_texts(
     pairs: Iterable[tuple[str, str]], langs: tuple[str, str], sides: tuple[int, ...], moses: bool, lowercase: bool
 ) -> Iterator[str]:
@@ -281,7 +285,7 @@ def side_texts(
         for side in sides:
             yield moses_tokenize([pair[side]], langs[side], lowercase)[0] if moses else pair[side]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell55
+# %% ../../nbs/data/tokenizer.ipynb #cell59
 def train_tokenizer(
     pairs: Iterable[tuple[str, str]], src_lang: str, tgt_lang: str, vocab_size: int,
     joint: bool = True, moses: bool = False, lowercase: bool = False,
