@@ -37,6 +37,7 @@ from annotated_transformer.translation.speed import (
     FastTransformer,
     Float32Linear,
     Int8Linear,
+    Padding,
 )
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "decode-steps.json"
@@ -251,7 +252,10 @@ class ThreeProducts:
         return self(x, sentences, each)[0]
 
     def __call__(self, x, sentences, each):
-        cut = [[split_heads(product(x).unflatten(0, (sentences, each)), self.h) for product in group]
+        return self.padded(x, Padding(torch.ones(sentences, each, dtype=torch.bool)))
+
+    def padded(self, x, padding):
+        cut = [[split_heads(padding.put_back(product(x)).unflatten(0, padding.shape), self.h) for product in group]
                for group in self.groups]
         return [torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0] for parts in cut]
 
@@ -264,9 +268,9 @@ class CutOneByOne(ThreeProducts):
         self.h, self.groups, self.sizes = h, groups, [matrix.out_features for matrix in matrices]
         self.product = linear(torch.cat([matrix.weight for matrix in matrices]))
 
-    def __call__(self, x, sentences, each):
-        parts = self.product(x).split_with_sizes(self.sizes, dim=-1)
-        cut = iter([part.view(sentences, each, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts])
+    def padded(self, x, padding):
+        parts = padding.put_back(self.product(x)).split_with_sizes(self.sizes, dim=-1)
+        cut = iter([part.view(*padding.shape, self.h, part.size(-1) // self.h).transpose(1, 2) for part in parts])
         return [next(cut) if len(group) == 1 else tuple(next(cut) for _ in group) for group in self.groups]
 
 
@@ -297,9 +301,32 @@ def plain_best(values: Tensor, count: int, size: int = 100) -> tuple[Tensor, Ten
     return tuple(values.topk(min(count, values.size(-1))))
 
 
-def search_once(model: Transformer | FastTransformer, beam_size: int, sentences: int) -> object:
-    """One search over random sources, 24 steps long."""
+class MultipliedPadding(Padding):
+    """Padding that takes part in every product."""
+
+    def __init__(self, real):
+        self.shape, self.places = real.shape, None
+
+
+def written_out(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention as equation (1) is written, each operation by itself."""
+    scores = (query * key.size(3) ** -0.5) @ key.transpose(2, 3)
+    heads = (scores if mask is None else scores.add_(mask)).softmax(dim=-1) @ value
+    return heads.transpose(1, 2).reshape(query.size(0) * query.size(2), -1)
+
+
+def mixed_lengths(sentences: int) -> Tensor:
+    """Random sources of 6 to 28 tokens."""
+    drawn = torch.Generator().manual_seed(0)
+    lengths = torch.randint(6, 2 * SOURCE + 1, (sentences, 1), generator=drawn)
+    src = torch.randint(3, VOCABULARY, (sentences, int(lengths.max())), generator=drawn)
+    return src.masked_fill_(torch.arange(src.size(1)) >= lengths, 0)
+
+
+def search_once(model: Transformer | FastTransformer, beam_size: int, sentences: int, mixed: bool = False) -> object:
+    """One search over random sources, of one length or of many."""
     src = torch.randint(3, VOCABULARY, (sentences, SOURCE), generator=torch.Generator().manual_seed(0))
+    src = mixed_lengths(sentences) if mixed else src
     if beam_size == 1:
         return greedy(model, src, FORCED)
     return beam(model, src, beam_size, 0.0, FORCED)
@@ -336,7 +363,17 @@ def small_variants() -> dict[str, tuple[object, list]]:
             "keys and values apart": (apart, [(speed, "LayerMemory", TwoPasts)])}
 
 
-def ablations(made: dict[str, tuple[object, list]], rounds: int = ROUNDS) -> dict:
+def mixed_variants(readable: Transformer) -> dict[str, tuple[object, list]]:
+    """What matters when sentences differ in length, or are few: each taken back, or tried."""
+    fast = Endless(readable)
+    with patch.object(speed, "packed", lambda weight: None):
+        one_layout = Endless(readable)
+    return {"as it is": (fast, []), "the transpose alone": (one_layout, []),
+            "padding multiplied": (fast, [(speed, "Padding", MultipliedPadding)]),
+            "attention written out": (fast, [(speed, "attend", written_out)])}
+
+
+def ablations(made: dict[str, tuple[object, list]], rounds: int = ROUNDS, mixed: bool = False) -> dict:
     """Milliseconds a step of whole searches, the reading of the source and the bookkeeping included."""
     found: dict = {name: {} for name in made}
     for cell, (beam_size, sentences) in CELLS.items():
@@ -346,7 +383,7 @@ def ablations(made: dict[str, tuple[object, list]], rounds: int = ROUNDS) -> dic
                 with ExitStack() as stack:
                     for owner, attribute, other in replaced:
                         stack.enter_context(patch.object(owner, attribute, other))
-                    times[name].append(seconds(lambda m=model, b=beam_size, s=sentences: search_once(m, b, s)))
+                    times[name].append(seconds(lambda m=model, b=beam_size, s=sentences: search_once(m, b, s, mixed)))
         for name, measured in times.items():
             found[name][cell] = round(1000 * median(measured[1:]) / FORCED, 3)
             print(f"{cell}: {name} {found[name][cell]} ms", flush=True)
@@ -420,7 +457,7 @@ def small() -> Transformer:
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "threads", "profile", "around", "small", "changes"]
+    every = ["floors", "threads", "profile", "around", "small", "mixed", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -447,6 +484,10 @@ def main() -> None:
             record["small"] = {"milliseconds": profiled(Endless(small().eval()), CELLS),
                                "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small()),
                                "changes": ablations(small_variants(), 25)}
+        if "mixed" in parts:
+            record["mixed"] = {"amx": torch.cpu._is_amx_tile_supported(), "rounds": 7} | {
+                name: ablations(mixed_variants(model), 7, mixed=True)
+                for name, model in (("base", readable), ("small", small().eval()))}
         if "changes" in parts:
             record["milliseconds"] = ablations(variants(readable))
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())

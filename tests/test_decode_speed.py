@@ -8,7 +8,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.search import beam, best, greedy, start_beams, survivors
-from annotated_transformer.translation.speed import FastTransformer, step_weights
+from annotated_transformer.translation.speed import FastTransformer, Float32Linear, Padding, packed, step_weights
 from annotated_transformer.translation.translator import Translator, search_batches
 
 VARIANTS = {
@@ -118,6 +118,38 @@ def test_lower_precision_comes_near(precision, near, rows, sizes):
         found = torch.stack([fast.step(tokens, cache) for tokens in tgt.T], dim=1)
     error = (found - expected).std() / expected.std()
     assert 1e-4 < error < near
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 16, 17, 31, 32, 33, 70])
+def test_large_float32_matrices_give_the_same_product_for_any_number_of_rows(rows, bias):
+    """The packed layout is made for one row and used for up to 32."""
+    torch.manual_seed(rows)
+    layer, x = torch.nn.Linear(600, 900, bias=bias), torch.randn(rows, 600)
+    fast = Float32Linear(layer.weight, layer.bias)
+    assert (fast.packed is not None) == torch.backends.mkl.is_available() and packed(layer.weight[:9]) is None
+    assert torch.allclose(fast(x), layer(x), atol=1e-5)
+    assert torch.allclose(fast(x, relu=True), layer(x).relu(), atol=1e-5)
+
+
+def test_padding_is_never_multiplied(monkeypatch):
+    """The encoder's products get the rows of real tokens alone."""
+    rows, product = [], Float32Linear.__call__
+
+    def watched(self, x, relu=False):
+        rows.append(len(x))
+        return product(self, x, relu)
+
+    monkeypatch.setattr(Float32Linear, "__call__", watched)
+    src = sources()
+    FastTransformer(small_model()).start(src)
+    assert set(rows) == {int((src != 0).sum())} and len(rows) == 2 * (4 + 1)
+    table = torch.arange(6.0).view(6, 1)
+    padding = Padding(torch.tensor([[True, False, False], [True, True, True]]))
+    assert padding.leave_out(table).flatten().tolist() == [0, 3, 4, 5]
+    assert padding.put_back(padding.leave_out(table + 1)).flatten().tolist() == [1, 0, 0, 4, 5, 6]
+    whole = Padding(torch.ones(2, 3, dtype=torch.bool))
+    assert whole.leave_out(table) is table and whole.put_back(table) is table
 
 
 @pytest.mark.parametrize("search", [greedy, beam])

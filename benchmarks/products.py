@@ -1,0 +1,92 @@
+"""How much of a translation is matrix products, here and in CTranslate2: MKL, which multiplies for both, keeps a log.
+
+    python benchmarks/products.py
+
+Needs ANNOTATED_TRANSFORMER_DATA, the extra `bench`, and an x86-64 processor. One batch of 64 sentences of Multi30k,
+greedy, 24 tokens each, random weights, float32, one thread, at base size and at that of the recipe. Each engine runs
+in processes of its own: some times to be timed, and once with MKL's log, in which products with weights are told from
+those of attention by their size. Writes results/products.json; nbs/translation/speed.ipynb shows it.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+import torch
+from translation import FORCED, ctranslate, describe, in_batches, ours, untrained
+
+from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation.export import export_ctranslate2
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "products.json"
+ENGINES, SIZES, ROUNDS = ("ours", "CTranslate2"), ("base", "small"), 5
+LINE = re.compile(r"MKL_VERBOSE (SGEMM|SGEMM_COMPUTE)\((\w),(\w),(\d+),(\d+),(\d+),.*?\) ([\d.]+)(ns|us|ms|s) ")
+UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+def run(engine: str, size: str) -> None:
+    """One batch, twice: the first warms up, the second stands between two marks with its processor milliseconds."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    small, tokenizer = untrained()
+    vocabulary = tokenizer.src_vocab_size
+    model = (small if size == "small" else Transformer(TransformerConfig(vocabulary, vocabulary))).eval()
+    pairs = list(load_corpus("multi30k", "test_2016_flickr", "en", "de"))
+    rows = sorted(tokenizer.encode_source([source for source, _ in pairs[:192]]), key=len)[::3]
+    with tempfile.TemporaryDirectory() as folder:
+        if engine == "ours":
+            runner = ours(model, "float32", forced=True)
+        else:
+            export_ctranslate2(model, tokenizer, Path(folder) / "ct2")
+            runner = ctranslate(Path(folder) / "ct2", tokenizer, "float32", 1, forced=True)
+    in_batches(runner, rows, len(rows), 1)
+    print("BEGIN", flush=True)
+    print("END", 1000 * in_batches(runner, rows, len(rows), 1)[2], flush=True)
+
+
+def child(engine: str, size: str, verbose: bool) -> list[str]:
+    """The lines of such a process from mark to mark."""
+    environment = os.environ | {"MKL_VERBOSE": str(int(verbose)), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, engine, size]
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    lines = output.splitlines()
+    return lines[lines.index("BEGIN") + 1 :]
+
+
+def logged(lines: list[str]) -> dict:
+    """Milliseconds of the products with weights in a log, their operations, and the number of all calls."""
+    found: Counter = Counter()
+    for match in filter(None, map(LINE.match, lines)):
+        outputs, rows, inputs = (int(number) for number in match.group(4, 5, 6))
+        found["calls"] += 1
+        if outputs * inputs >= 2**14:
+            found["milliseconds"] += float(match[7]) * UNITS[match[8]]
+            found["operations"] += 2 * outputs * rows * inputs
+    return dict(found)
+
+
+def main() -> None:
+    """Both engines in turn, at both sizes."""
+    record: dict = describe(untrained()[0].config) | {"command": "python benchmarks/products.py", "tokens": 64 * FORCED}
+    for size in SIZES:
+        whole: dict = {engine: [] for engine in ENGINES}
+        for _ in range(ROUNDS):
+            for engine in ENGINES:
+                whole[engine].append(float(child(engine, size, verbose=False)[-1].split()[1]))
+        record[size] = {
+            engine: {"whole": median(times), "products": logged(child(engine, size, verbose=True))}
+            for engine, times in whole.items()}
+        print(size, record[size], flush=True)
+    write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:]) if len(sys.argv) == 3 else main()
