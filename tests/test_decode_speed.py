@@ -123,7 +123,7 @@ def test_lower_precision_comes_near(precision, near, rows, sizes):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 16, 17, 31, 32, 33, 70])
 def test_large_float32_matrices_give_the_same_product_for_any_number_of_rows(rows, bias):
-    """The packed layout is made for one row and used for up to 32."""
+    """The packed layout is made for 32 rows and used for 2 to 32."""
     torch.manual_seed(rows)
     layer, x = torch.nn.Linear(600, 900, bias=bias), torch.randn(rows, 600)
     fast = Float32Linear(layer.weight, layer.bias)

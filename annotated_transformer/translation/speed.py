@@ -36,12 +36,12 @@ def step_weights(model: Transformer) -> int:
     return count
 
 # %% ../../nbs/translation/speed.ipynb #cell17
-def packed(weight: Float[Tensor, "out in"]) -> Tensor | None:
-    """A large matrix in MKL's layout, for a few rows at a time; None for a small one, or where there is no MKL."""
+def packed(weight: Float[Tensor, "out in"], rows: int = 32) -> Tensor | None:
+    """A large matrix as MKL wants it for up to so many rows; None for a small one, or where there is no MKL."""
     has_mkl = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
     if not has_mkl or weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.numel() < 2**19:
         return None
-    return torch.ops.mkl._mkl_reorder_linear_weight(weight.detach().contiguous(), 1)
+    return torch.ops.mkl._mkl_reorder_linear_weight(weight.detach().contiguous(), rows)
 
 # %% ../../nbs/translation/speed.ipynb #cell19
 class Float32Linear:
