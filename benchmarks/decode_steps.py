@@ -135,6 +135,25 @@ def kernels() -> dict:
     return found
 
 
+def packing() -> dict:
+    """Microseconds of one product 512 → 2048 in float32: with the transpose, and packed by MKL for so many rows."""
+    weights = [torch.randn(2048, 512) / 512**0.5 for _ in range(16)]
+    ways = {"transposed": [weight.t().contiguous() for weight in weights]} | {
+        str(rows): [speed.packed(weight, rows) for weight in weights] for rows in (1, 4, 32)}
+    found: dict = {name: {} for name in ways}
+    for rows in (1, 2, 4, 16, 32, 64):
+        x, times = torch.randn(rows, 512), {name: [] for name in ways}
+        for _ in range(9):
+            for name, matrices in ways.items():
+                times[name].append(seconds(lambda x=x, name=name, matrices=matrices: [
+                    torch.mm(x, matrix) if name == "transposed"
+                    else torch.ops.mkl._mkl_linear(x, matrix, weight, None, len(x))
+                    for matrix, weight in zip(matrices, weights, strict=True)]))
+        for name, measured in times.items():
+            found[name][str(rows)] = round(1e6 * median(measured) / len(weights), 1)
+    return found
+
+
 def floors() -> dict:
     """Bytes read and operations done each second, from the largest matrix: the output layer."""
     weight, one, many = torch.randn(VOCABULARY, 512), torch.randn(1, 512), torch.randn(256, 512)
@@ -284,8 +303,9 @@ class TwoPasts(speed.LayerMemory):
     def write(self, at, new):
         beam = new[0].size(2)
         if at + beam > self.pasts[0].size(2):
-            self.pasts = [torch.cat([past, each.new_empty(*each.shape[:2], 32 * beam, each.size(3))], dim=2)
-                          for past, each in zip(self.pasts, new, strict=True)]
+            room = [each.new_empty(*each.shape[:2], 32 * beam, each.size(3)) for each in new]
+            pasts = zip(self.pasts, room, strict=True)
+            self.pasts = [torch.cat([past, more], dim=2) for past, more in pasts] if at else room
         for past, each in zip(self.pasts, new, strict=True):
             past.narrow(2, at, beam).copy_(each)
         return [past.narrow(2, 0, at + beam) for past in self.pasts]
@@ -408,8 +428,8 @@ def by_rows(fast: FastTransformer, counts: tuple[int, ...] = (1, 4, 16, 32, 64, 
 
 
 def by_threads(readable: Transformer) -> dict:
-    """The floors, and the time of a step of a few numbers of rows, with one thread and with two; and a profile."""
-    found: dict = {"amx": torch.cpu._is_amx_tile_supported(), "profile": profiled(Endless(readable), ["greedy, 64"])}
+    """The floors, and the time of a step of a few numbers of rows, with one thread and with two."""
+    found: dict = {"amx": torch.cpu._is_amx_tile_supported()}
     for threads in (1, 2):
         torch.set_num_threads(threads)
         steps = {name: by_rows(FastTransformer(readable, name), (1, 4, 64)) for name in ("float32", "int8")}
@@ -485,6 +505,7 @@ def main() -> None:
                                "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small()),
                                "changes": ablations(small_variants(), 25)}
         if "mixed" in parts:
+            record["packing"] = packing()
             record["mixed"] = {"amx": torch.cpu._is_amx_tile_supported(), "rounds": 7} | {
                 name: ablations(mixed_variants(model), 7, mixed=True)
                 for name, model in (("base", readable), ("small", small().eval()))}

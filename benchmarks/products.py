@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -22,8 +23,10 @@ import torch
 from translation import FORCED, ctranslate, describe, in_batches, ours, untrained
 
 from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.data.tokenizer import PairTokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation.export import export_ctranslate2
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "products.json"
@@ -32,13 +35,14 @@ LINE = re.compile(r"MKL_VERBOSE (SGEMM|SGEMM_COMPUTE)\((\w),(\w),(\d+),(\d+),(\d
 UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
-def run(engine: str, size: str) -> None:
+def run(engine: str, size: str, vocabulary: str) -> None:
     """One batch, twice: the first warms up, the second stands between two marks with its processor milliseconds."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    small, tokenizer = untrained()
-    vocabulary = tokenizer.src_vocab_size
-    model = (small if size == "small" else Transformer(TransformerConfig(vocabulary, vocabulary))).eval()
+    tokenizer = PairTokenizer.load(vocabulary)
+    sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size"), tokenizer.src_vocab_size)
+    architecture = recipe("multi30k-en-de-tiny").architecture if size == "small" else TransformerConfig()
+    model = Transformer(replace(architecture, **sizes)).eval()
     pairs = list(load_corpus("multi30k", "test_2016_flickr", "en", "de"))
     rows = sorted(tokenizer.encode_source([source for source, _ in pairs[:192]]), key=len)[::3]
     with tempfile.TemporaryDirectory() as folder:
@@ -52,10 +56,10 @@ def run(engine: str, size: str) -> None:
     print("END", 1000 * in_batches(runner, rows, len(rows), 1)[2], flush=True)
 
 
-def child(engine: str, size: str, verbose: bool) -> list[str]:
+def child(engine: str, size: str, vocabulary: str, verbose: bool) -> list[str]:
     """The lines of such a process from mark to mark."""
     environment = os.environ | {"MKL_VERBOSE": str(int(verbose)), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, engine, size]
+    command = [sys.executable, __file__, engine, size, vocabulary]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()
     return lines[lines.index("BEGIN") + 1 :]
@@ -75,18 +79,22 @@ def logged(lines: list[str]) -> dict:
 
 def main() -> None:
     """Both engines in turn, at both sizes."""
-    record: dict = describe(untrained()[0].config) | {"command": "python benchmarks/products.py", "tokens": 64 * FORCED}
-    for size in SIZES:
-        whole: dict = {engine: [] for engine in ENGINES}
-        for _ in range(ROUNDS):
-            for engine in ENGINES:
-                whole[engine].append(float(child(engine, size, verbose=False)[-1].split()[1]))
-        record[size] = {
-            engine: {"whole": median(times), "products": logged(child(engine, size, verbose=True))}
-            for engine, times in whole.items()}
-        print(size, record[size], flush=True)
+    model, tokenizer = untrained()
+    record: dict = describe(model.config) | {"command": "python benchmarks/products.py", "tokens": 64 * FORCED}
+    record["amx"] = torch.cpu._is_amx_tile_supported()
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(folder)
+        for size in SIZES:
+            whole: dict = {engine: [] for engine in ENGINES}
+            for _ in range(ROUNDS):
+                for engine in ENGINES:
+                    whole[engine].append(float(child(engine, size, folder, verbose=False)[-1].split()[1]))
+            record[size] = {
+                engine: {"whole": median(times), "products": logged(child(engine, size, folder, verbose=True))}
+                for engine, times in whole.items()}
+            print(size, record[size], flush=True)
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:]) if len(sys.argv) == 3 else main()
+    run(*sys.argv[1:]) if len(sys.argv) == 4 else main()

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['Choice', 'StepModel', 'Hypothesis', 'log_probabilities', 'force', 'check_source', 'length_limits', 'hypotheses',
-           'row_blocks', 'next_tokens', 'survivors', 'extend', 'greedy', 'drawing_distribution', 'sample',
-           'length_penalty', 'textbook_beam', 'Pool', 'join', 'empty_pool', 'best', 'expand', 'advance',
+           'row_blocks', 'next_tokens', 'survivors', 'extend', 'best', 'likeliest', 'greedy', 'drawing_distribution',
+           'sample', 'length_penalty', 'textbook_beam', 'Pool', 'join', 'empty_pool', 'expand', 'advance',
            'nothing_better', 'start_beams', 'move_beams', 'check_beam', 'conclude', 'beam']
 
 # %% ../../nbs/translation/search.ipynb #cell2
@@ -165,11 +165,35 @@ def extend(
     return hypotheses(output, totals, totals, config)
 
 # %% ../../nbs/translation/search.ipynb #cell32
+def best(
+    values: Float[Tensor, "*batch n"], count: int, size: int = 100
+) -> tuple[Float[Tensor, "*batch count"], Int[Tensor, "*batch count"]]:
+    """`values.topk(count)`, found in the `count` blocks of `size` neighbours with the largest maxima."""
+    whole = values.size(-1) // size * size
+    if whole <= count * size:
+        return values.topk(min(count, values.size(-1)))
+    blocks = values[..., :whole].unflatten(-1, (-1, size)).amax(-1).topk(count).indices
+    places = (blocks[..., None] * size + torch.arange(size, device=values.device)).flatten(-2)
+    rest = torch.arange(whole, values.size(-1), device=values.device).expand(*places.shape[:-1], -1)
+    places = torch.cat([places, rest], dim=-1)
+    found, order = values.gather(-1, places).topk(count)
+    return found, places.gather(-1, order)
+
+# %% ../../nbs/translation/search.ipynb #cell35
+def likeliest(log_probs: Float[Tensor, "rows vocab"]) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
+    """The log-probability of the most probable token of each row, and the token."""
+    if len(log_probs) < 8:
+        values, tokens = log_probs.max(dim=1)
+        return values, tokens
+    values, tokens = best(log_probs, 1)
+    return values.squeeze(1), tokens.squeeze(1)
+
+# %% ../../nbs/translation/search.ipynb #cell36
 def greedy(model: StepModel, src: Int[Tensor, "batch src"], max_length: int | None = None) -> list[Hypothesis]:
     """The most probable next token at every step, for a batch of sources at once."""
-    return extend(model, src, lambda log_probs: log_probs.max(dim=1), max_length)
+    return extend(model, src, likeliest, max_length)
 
-# %% ../../nbs/translation/search.ipynb #cell37
+# %% ../../nbs/translation/search.ipynb #cell41
 def drawing_distribution(
     log_probs: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0
 ) -> Float[Tensor, "rows vocab"]:
@@ -184,7 +208,7 @@ def drawing_distribution(
     probabilities = probabilities / probabilities.sum(dim=1, keepdim=True)
     return torch.zeros_like(probabilities).scatter(1, order, probabilities)
 
-# %% ../../nbs/translation/search.ipynb #cell41
+# %% ../../nbs/translation/search.ipynb #cell45
 def sample(
     model: StepModel,
     src: Int[Tensor, "batch src"],
@@ -212,12 +236,12 @@ def sample(
 
     return extend(model, src, draw, max_length)
 
-# %% ../../nbs/translation/search.ipynb #cell45
+# %% ../../nbs/translation/search.ipynb #cell49
 def length_penalty(length: int | Int[Tensor, "*batch"], alpha: float) -> float | Float[Tensor, "*batch"]:
     """lp = ((5 + |Y|) / 6)^α; |Y| counts the end token. A log-probability is divided by it to make a score."""
     return ((5 + length) / 6) ** alpha
 
-# %% ../../nbs/translation/search.ipynb #cell47
+# %% ../../nbs/translation/search.ipynb #cell51
 @torch.inference_mode()
 def textbook_beam(
     model: Transformer, src: Int[Tensor, "1 src"], beam_size: int = 4, alpha: float = 0.6, max_length: int | None = None
@@ -245,7 +269,7 @@ def textbook_beam(
     cut = [Hypothesis(tokens[1:], total, total / length_penalty(limit, alpha), False) for tokens, total in live]
     return found + cut
 
-# %% ../../nbs/translation/search.ipynb #cell54
+# %% ../../nbs/translation/search.ipynb #cell58
 @dataclass
 class Pool:
     """Several hypotheses for each sentence: their tokens so far, log-probabilities, and the scores that rank them."""
@@ -273,7 +297,7 @@ class Pool:
         totals = self.totals.masked_fill(~where, -math.inf)
         return Pool(self.tokens, totals, totals / penalty)
 
-# %% ../../nbs/translation/search.ipynb #cell55
+# %% ../../nbs/translation/search.ipynb #cell59
 def join(first: Pool, second: Pool) -> Pool:
     """Two pools of the same sentences as one."""
     return Pool(
@@ -281,28 +305,13 @@ def join(first: Pool, second: Pool) -> Pool:
         torch.cat([first.totals, second.totals], dim=1),
         torch.cat([first.scores, second.scores], dim=1))
 
-# %% ../../nbs/translation/search.ipynb #cell57
+# %% ../../nbs/translation/search.ipynb #cell61
 def empty_pool(src: Int[Tensor, "batch src"], kept: int, width: int, pad_id: int) -> Pool:
     """Places for hypotheses of up to `width` tokens, all of them still impossible (−∞)."""
     nothing = torch.full((len(src), kept), -math.inf, device=src.device)
     return Pool(src.new_full((len(src), kept, width), pad_id), nothing, nothing.clone())
 
-# %% ../../nbs/translation/search.ipynb #cell59
-def best(
-    values: Float[Tensor, "*batch n"], count: int, size: int = 100
-) -> tuple[Float[Tensor, "*batch count"], Int[Tensor, "*batch count"]]:
-    """`values.topk(count)`, found in the `count` blocks of `size` neighbours with the largest maxima."""
-    whole = values.size(-1) // size * size
-    if whole <= count * size:
-        return values.topk(min(count, values.size(-1)))
-    blocks = values[..., :whole].unflatten(-1, (-1, size)).amax(-1).topk(count).indices
-    places = (blocks[..., None] * size + torch.arange(size, device=values.device)).flatten(-2)
-    rest = torch.arange(whole, values.size(-1), device=values.device).expand(*places.shape[:-1], -1)
-    places = torch.cat([places, rest], dim=-1)
-    found, order = values.gather(-1, places).topk(count)
-    return found, places.gather(-1, order)
-
-# %% ../../nbs/translation/search.ipynb #cell62
+# %% ../../nbs/translation/search.ipynb #cell64
 def expand(
     live: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"], length: int
 ) -> tuple[Pool, Int[Tensor, "sentence candidate"]]:
@@ -317,7 +326,7 @@ def expand(
     candidates.tokens[:, :, length - 1] = tokens.flatten(1).gather(1, order)
     return candidates, parents
 
-# %% ../../nbs/translation/search.ipynb #cell65
+# %% ../../nbs/translation/search.ipynb #cell67
 def advance(
     live: Pool, finished: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"],
     length: int, alpha: float, eos_id: int,
@@ -335,7 +344,7 @@ def advance(
     alive = going_on.totals.topk(beam_size, dim=1).indices
     return going_on.select(alive), finished, parents.gather(1, alive)
 
-# %% ../../nbs/translation/search.ipynb #cell67
+# %% ../../nbs/translation/search.ipynb #cell69
 def nothing_better(
     live: Pool, finished: Pool, length: int, limits: Int[Tensor, "sentence"], alpha: float
 ) -> Bool[Tensor, "sentence"]:
@@ -350,7 +359,7 @@ def nothing_better(
     largest = length_penalty(limits if alpha > 0 else length + 1, alpha)
     return live.totals[:, 0] / largest <= finished.scores[:, -1]
 
-# %% ../../nbs/translation/search.ipynb #cell71
+# %% ../../nbs/translation/search.ipynb #cell73
 @singledispatch
 def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> Any:
     """A cache with `beam_size` rows for each source."""
@@ -358,7 +367,7 @@ def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> An
     cache.reorder(torch.arange(len(src), device=src.device).repeat_interleave(beam_size))
     return cache
 
-# %% ../../nbs/translation/search.ipynb #cell72
+# %% ../../nbs/translation/search.ipynb #cell74
 @singledispatch
 def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """Keep these sentences, and give each of their beams its parent's past."""
@@ -369,7 +378,7 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
     for layer in cache.layers:
         layer.key, layer.value = layer.key.index_select(0, origins), layer.value.index_select(0, origins)
 
-# %% ../../nbs/translation/search.ipynb #cell74
+# %% ../../nbs/translation/search.ipynb #cell76
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±10."""
     if not 1 <= beam_size <= 10**6:
@@ -379,7 +388,7 @@ def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     if not abs(alpha) <= 10:
         raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 means no penalty")
 
-# %% ../../nbs/translation/search.ipynb #cell76
+# %% ../../nbs/translation/search.ipynb #cell78
 def conclude(
     done: Bool[Tensor, "sentence"], finished: Pool, live: Pool, config: TransformerConfig
 ) -> list[list[Hypothesis]]:
@@ -388,7 +397,7 @@ def conclude(
     each = zip(pool.tokens, pool.totals, pool.scores, strict=True)
     return [hypotheses(*sentence, config)[: finished.scores.size(1)] for sentence in each]
 
-# %% ../../nbs/translation/search.ipynb #cell78
+# %% ../../nbs/translation/search.ipynb #cell80
 @torch.inference_mode()
 def beam(
     model: StepModel, src: Int[Tensor, "batch src"], beam_size: int = 4, alpha: float = 0.6,

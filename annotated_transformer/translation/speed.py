@@ -43,7 +43,7 @@ def packed(weight: Float[Tensor, "out in"], rows: int = 32) -> Tensor | None:
         return None
     return torch.ops.mkl._mkl_reorder_linear_weight(weight.detach().contiguous(), rows)
 
-# %% ../../nbs/translation/speed.ipynb #cell19
+# %% ../../nbs/translation/speed.ipynb #cell22
 class Float32Linear:
     """x W^T + b in float32; the transpose is laid out once, and a large matrix a second time for 2 to 32 rows."""
 
@@ -61,7 +61,7 @@ class Float32Linear:
             y = torch.mm(x, self.weight) if self.bias is None else torch.addmm(self.bias, x, self.weight)
         return y.relu_() if relu else y
 
-# %% ../../nbs/translation/speed.ipynb #cell21
+# %% ../../nbs/translation/speed.ipynb #cell24
 class BFloat16Linear:
     """x W^T + b with weights and inputs rounded to bfloat16; packed for oneDNN where the CPU can use that."""
 
@@ -83,7 +83,7 @@ class BFloat16Linear:
         y = F.linear(x.bfloat16(), self.weight, self.bias)
         return y.relu_() if relu else y
 
-# %% ../../nbs/translation/speed.ipynb #cell23
+# %% ../../nbs/translation/speed.ipynb #cell26
 class Int8Linear(BFloat16Linear):
     """x W^T + b with 8-bit weights and one scale for each output: read as they are for a single row.
 
@@ -104,7 +104,7 @@ class Int8Linear(BFloat16Linear):
         y = y if self.bias is None else y + self.bias
         return y.relu_() if relu else y
 
-# %% ../../nbs/translation/speed.ipynb #cell26
+# %% ../../nbs/translation/speed.ipynb #cell29
 def linear_kind(precision: str, device: torch.device) -> type[Float32Linear] | type[BFloat16Linear]:
     """The linear layer of this precision. Raises: ValueError for an unknown one, or int8 elsewhere than on a CPU."""
     kinds: dict[str, type[Float32Linear] | type[BFloat16Linear]] = {
@@ -115,7 +115,7 @@ def linear_kind(precision: str, device: torch.device) -> type[Float32Linear] | t
         raise ValueError(f"int8 runs on a CPU, and the model is on {device}: choose bfloat16 or float32")
     return kinds[precision]
 
-# %% ../../nbs/translation/speed.ipynb #cell28
+# %% ../../nbs/translation/speed.ipynb #cell31
 class Padding:
     """Where the real tokens of a batch stand."""
 
@@ -133,7 +133,7 @@ class Padding:
             return rows
         return rows.new_zeros(self.shape.numel(), rows.size(1)).index_copy_(0, self.places, rows)
 
-# %% ../../nbs/translation/speed.ipynb #cell31
+# %% ../../nbs/translation/speed.ipynb #cell34
 class Projections:
     """Several projections of one input as one product, cut into heads; those of a group come out side by side."""
 
@@ -166,7 +166,7 @@ class Projections:
         table = padding.put_back(self.product(x))
         return self.cut(table, *padding.shape).split_with_sizes(self.sizes, dim=-1)
 
-# %% ../../nbs/translation/speed.ipynb #cell34
+# %% ../../nbs/translation/speed.ipynb #cell37
 def attend(
     query: Float[Tensor, "sentence h query d_k"], key: Float[Tensor, "sentence h key d_k"],
     value: Float[Tensor, "sentence h key d_v"], mask: Float[Tensor, "..."] | None,
@@ -176,12 +176,12 @@ def attend(
     sentences, h, each, d_v = heads.shape
     return (heads if each == 1 else heads.transpose(1, 2)).reshape(sentences * each, h * d_v)
 
-# %% ../../nbs/translation/speed.ipynb #cell36
+# %% ../../nbs/translation/speed.ipynb #cell39
 def added(mask: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
     """0 where the mask is True, −∞ elsewhere."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -math.inf)
 
-# %% ../../nbs/translation/speed.ipynb #cell37
+# %% ../../nbs/translation/speed.ipynb #cell40
 class FastAddNorm:
     """LayerNorm(x + y), without the dropout of training."""
 
@@ -193,7 +193,7 @@ class FastAddNorm:
         """Add, normalise."""
         return torch.layer_norm(x + y, *self.settings)
 
-# %% ../../nbs/translation/speed.ipynb #cell39
+# %% ../../nbs/translation/speed.ipynb #cell42
 class FastFeedForward:
     """Equation (2) with prepared weights."""
 
@@ -204,7 +204,7 @@ class FastFeedForward:
         """Widen, cut off the negatives, narrow."""
         return self.W_2(self.W_1(x, relu=True))
 
-# %% ../../nbs/translation/speed.ipynb #cell41
+# %% ../../nbs/translation/speed.ipynb #cell44
 class FastEncoderLayer:
     """An encoder layer with prepared weights."""
 
@@ -225,7 +225,7 @@ class FastEncoderLayer:
         x = self.after_attention(x, self.outward(attended))
         return self.after_feed_forward(x, self.feed_forward(x))
 
-# %% ../../nbs/translation/speed.ipynb #cell43
+# %% ../../nbs/translation/speed.ipynb #cell46
 class LayerMemory:
     """One decoder layer's keys and values: the source's, and those of all beams of a sentence, by position."""
 
@@ -242,7 +242,8 @@ class LayerMemory:
         """Put one position of each beam at this place; keys and values up to it. Room comes for so many at a time."""
         sentences, h, beam, d = new.shape
         if at + beam > self.past.size(2):
-            self.past = torch.cat([self.past, new.new_empty(sentences, h, positions * beam, d)], dim=2)
+            room = new.new_empty(sentences, h, positions * beam, d)
+            self.past = torch.cat([self.past, room], dim=2) if at else room
         self.past.narrow(2, at, beam).copy_(new)
         key, value = self.past.narrow(2, 0, at + beam).split_with_sizes(self.sizes, dim=3)
         return key, value
@@ -254,7 +255,7 @@ class LayerMemory:
         key, value = self.source
         self.source, self.past = (key[: len(going)], value[: len(going)]), self.past[: len(going)]
 
-# %% ../../nbs/translation/speed.ipynb #cell45
+# %% ../../nbs/translation/speed.ipynb #cell48
 class FastCache:
     """What decoding keeps: a `LayerMemory` for each layer, the source mask, and whose past each beam continues."""
 
@@ -285,7 +286,7 @@ class FastCache:
         """Each beam takes over its parent's ancestors."""
         self.ancestors = self.ancestors.gather(1, parents[..., None].expand_as(self.ancestors))
 
-# %% ../../nbs/translation/speed.ipynb #cell49
+# %% ../../nbs/translation/speed.ipynb #cell52
 class FastDecoderLayer:
     """A decoder layer with prepared weights, for one position of each beam at a time."""
 
@@ -318,7 +319,7 @@ class FastDecoderLayer:
         x = self.after_source_attention(x, self.from_source(attend(query, *kept.source, src_mask)))
         return self.after_feed_forward(x, self.feed_forward(x))
 
-# %% ../../nbs/translation/speed.ipynb #cell51
+# %% ../../nbs/translation/speed.ipynb #cell54
 class FastTransformer:
     """A trained model prepared for search: the same function, with packed weights and caches that stay in place.
 
@@ -359,13 +360,13 @@ class FastTransformer:
         cache.length += 1
         return self.output(x)
 
-# %% ../../nbs/translation/speed.ipynb #cell53
+# %% ../../nbs/translation/speed.ipynb #cell56
 @start_beams.register(FastTransformer)
 def start_fast(model: FastTransformer, src: Int[Tensor, "batch src"], beam_size: int) -> FastCache:
     """A cache with places for `beam_size` hypotheses of each source."""
     return model.start(src, beam_size)
 
-# %% ../../nbs/translation/speed.ipynb #cell54
+# %% ../../nbs/translation/speed.ipynb #cell57
 @move_beams.register(FastCache)
 def move_fast(cache: FastCache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """Keep these sentences, and let each of their beams continue its parent's past."""
