@@ -506,9 +506,9 @@ def main() -> None:
                                "changes": ablations(small_variants(), 25)}
         if "mixed" in parts:
             record["packing"] = packing()
-            record["mixed"] = {"amx": torch.cpu._is_amx_tile_supported(), "rounds": 7} | {
-                name: ablations(mixed_variants(model), 7, mixed=True)
-                for name, model in (("base", readable), ("small", small().eval()))}
+            record["mixed"] = {"amx": torch.cpu._is_amx_tile_supported()} | {
+                name: ablations(mixed_variants(model), rounds, mixed=True)
+                for name, model, rounds in (("base", readable, 7), ("small", small().eval(), 25))}
         if "changes" in parts:
             record["milliseconds"] = ablations(variants(readable))
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())

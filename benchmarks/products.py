@@ -4,8 +4,9 @@
 
 Needs ANNOTATED_TRANSFORMER_DATA, the extra `bench`, and an x86-64 processor. One batch of 64 sentences of Multi30k,
 greedy, 24 tokens each, random weights, float32, one thread, at base size and at that of the recipe. Each engine runs
-in processes of its own: some times to be timed, and once with MKL's log, in which products with weights are told from
-those of attention by their size. Writes results/products.json; nbs/translation/speed.ipynb shows it.
+in processes of its own: some times to be timed, and in turn as often with MKL's log, in which products with weights
+are told from those of attention by their size; medians count. Writes results/products.json, which
+nbs/translation/speed.ipynb shows.
 """
 
 import json
@@ -85,14 +86,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
         for size in SIZES:
-            whole: dict = {engine: [] for engine in ENGINES}
+            whole, logs = ({engine: [] for engine in ENGINES} for _ in range(2))
             for _ in range(ROUNDS):
                 for engine in ENGINES:
                     whole[engine].append(float(child(engine, size, folder, verbose=False)[-1].split()[1]))
+                    logs[engine].append(logged(child(engine, size, folder, verbose=True)))
             record[size] = {
-                engine: {"whole": median(times), "products": logged(child(engine, size, folder, verbose=True))}
-                for engine, times in whole.items()}
-            print(size, record[size], flush=True)
+                engine: {"whole": median(whole[engine]), "calls": logs[engine][0]["calls"],
+                         "operations": logs[engine][0]["operations"],
+                         "products": median(log["milliseconds"] for log in logs[engine])}
+                for engine in ENGINES}
+            print(size, record[size], whole, logs, flush=True)
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
 
 
