@@ -7,7 +7,7 @@ from annotated_transformer.cli import SHIPPED
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.search import beam, best, greedy, start_beams, survivors
+from annotated_transformer.translation.search import beam, best, greedy, likeliest, start_beams, survivors
 from annotated_transformer.translation.speed import FastTransformer, Float32Linear, Padding, packed, step_weights
 from annotated_transformer.translation.translator import Translator, search_batches
 
@@ -168,6 +168,14 @@ def test_the_best_by_blocks_are_the_best(n, count, size):
     values = torch.randn(4, 3, n, generator=torch.Generator().manual_seed(n))
     found, expected = best(values, count, size), values.topk(min(count, n))
     assert torch.equal(found[0], expected.values) and torch.equal(found[1], expected.indices)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 20])
+@pytest.mark.parametrize("n", [12, 100, 250, 10_050])
+def test_the_likeliest_token_is_the_largest_of_its_row(rows, n):
+    log_probs = torch.randn(rows, n, generator=torch.Generator().manual_seed(rows + n))
+    values, tokens = likeliest(log_probs)
+    assert torch.equal(values, log_probs.amax(dim=1)) and torch.equal(tokens, log_probs.argmax(dim=1))
 
 
 def test_survivors_are_those_that_go_on_and_most_stay():
