@@ -154,6 +154,18 @@ def packing() -> dict:
     return found
 
 
+def choice() -> dict:
+    """Microseconds of ways to look for the largest of 10,000 scores, by number of rows."""
+    ways = {"amax, the value alone": lambda x: x.amax(1), "max": lambda x: x.max(1), "topk(1)": lambda x: x.topk(1),
+            "best(1)": lambda x: search.best(x, 1)}
+    found: dict = {name: {} for name in ways}
+    for rows in (1, 4, 8, 16):
+        table = torch.randn(rows, VOCABULARY)
+        for name, way in ways.items():
+            found[name][str(rows)] = round(1e6 * per_call(lambda way=way, table=table: way(table)), 1)
+    return found
+
+
 def floors() -> dict:
     """Bytes read and operations done each second, from the largest matrix: the output layer."""
     weight, one, many = torch.randn(VOCABULARY, 512), torch.randn(1, 512), torch.randn(256, 512)
@@ -343,10 +355,16 @@ def mixed_lengths(sentences: int) -> Tensor:
     return src.masked_fill_(torch.arange(src.size(1)) >= lengths, 0)
 
 
-def search_once(model: Transformer | FastTransformer, beam_size: int, sentences: int, mixed: bool = False) -> object:
-    """One search over random sources, of one length or of many."""
-    src = torch.randint(3, VOCABULARY, (sentences, SOURCE), generator=torch.Generator().manual_seed(0))
-    src = mixed_lengths(sentences) if mixed else src
+def one_length(sentences: int) -> Tensor:
+    """Random sources of 14 tokens."""
+    return torch.randint(3, VOCABULARY, (sentences, SOURCE), generator=torch.Generator().manual_seed(0))
+
+
+def search_once(
+    model: Transformer | FastTransformer, beam_size: int, sentences: int, sources: Callable[[int], Tensor] = one_length
+) -> object:
+    """One search over as many random sources."""
+    src = sources(sentences)
     if beam_size == 1:
         return greedy(model, src, FORCED)
     return beam(model, src, beam_size, 0.0, FORCED)
@@ -393,7 +411,9 @@ def mixed_variants(readable: Transformer) -> dict[str, tuple[object, list]]:
             "attention written out": (fast, [(speed, "attend", written_out)])}
 
 
-def ablations(made: dict[str, tuple[object, list]], rounds: int = ROUNDS, mixed: bool = False) -> dict:
+def ablations(
+    made: dict[str, tuple[object, list]], rounds: int = ROUNDS, sources: Callable[[int], Tensor] = one_length
+) -> dict:
     """Milliseconds a step of whole searches, the reading of the source and the bookkeeping included."""
     found: dict = {name: {} for name in made}
     for cell, (beam_size, sentences) in CELLS.items():
@@ -403,7 +423,7 @@ def ablations(made: dict[str, tuple[object, list]], rounds: int = ROUNDS, mixed:
                 with ExitStack() as stack:
                     for owner, attribute, other in replaced:
                         stack.enter_context(patch.object(owner, attribute, other))
-                    times[name].append(seconds(lambda m=model, b=beam_size, s=sentences: search_once(m, b, s, mixed)))
+                    times[name].append(seconds(lambda m=model, b=beam_size, s=sentences: search_once(m, b, s, sources)))
         for name, measured in times.items():
             found[name][cell] = round(1000 * median(measured[1:]) / FORCED, 3)
             print(f"{cell}: {name} {found[name][cell]} ms", flush=True)
@@ -477,7 +497,7 @@ def small() -> Transformer:
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "threads", "profile", "around", "small", "mixed", "changes"]
+    every = ["floors", "threads", "profile", "around", "small", "choice", "mixed", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -504,10 +524,12 @@ def main() -> None:
             record["small"] = {"milliseconds": profiled(Endless(small().eval()), CELLS),
                                "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small()),
                                "changes": ablations(small_variants(), 25)}
+        if "choice" in parts:
+            record["choice"] = choice()
         if "mixed" in parts:
             record["packing"] = packing()
             record["mixed"] = {"amx": torch.cpu._is_amx_tile_supported()} | {
-                name: ablations(mixed_variants(model), rounds, mixed=True)
+                name: ablations(mixed_variants(model), rounds, mixed_lengths)
                 for name, model, rounds in (("base", readable, 7), ("small", small().eval(), 25))}
         if "changes" in parts:
             record["milliseconds"] = ablations(variants(readable))

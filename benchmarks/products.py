@@ -67,7 +67,7 @@ def child(engine: str, size: str, vocabulary: str, verbose: bool) -> list[str]:
 
 
 def logged(lines: list[str]) -> dict:
-    """Milliseconds of the products with weights in a log, their operations, and the number of all calls."""
+    """Milliseconds of the products with weights in a log, their operations, and the number of all single products."""
     found: Counter = Counter()
     for match in filter(None, map(LINE.match, lines)):
         outputs, rows, inputs = (int(number) for number in match.group(4, 5, 6))

@@ -7,9 +7,9 @@ Run: ANNOTATED_TRANSFORMER_DATA=... python benchmarks/vocabulary.py   (without t
 import json
 import time
 from pathlib import Path
+from unittest.mock import patch
 
-from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
-from tokenizers.trainers import BpeTrainer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import empty_tokenizer, moses_tokenize, train_bpe, train_tokenizer
@@ -25,13 +25,10 @@ def tokens_per_sentence(pairs: list[tuple[str, str]], size: int, joint: bool) ->
     return tuple(sum(len(row) - 1 for row in rows) / len(pairs) for rows in sides)
 
 
-def space_before(texts: list[str], size: int) -> Tokenizer:
-    """The package's tokeniser for tokens of Moses, but with each space at the front of what follows it."""
-    tokenizer = empty_tokenizer(spaces_only=True)
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(" ", "▁"), normalizers.Prepend("▁")])
+def space_before(*settings: bool) -> Tokenizer:
+    """The package's untrained tokeniser, but cut between spaces, each at the front of what follows it."""
+    tokenizer = empty_tokenizer()
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("▁[^▁]*"), "isolated")
-    special = ["[pad]", "[bos]", "[eos]", "[unk]"]
-    tokenizer.train_from_iterator(texts, BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False))
     return tokenizer
 
 
@@ -53,7 +50,9 @@ def sides_of_the_space(pairs: list[tuple[str, str]], tests: list[str], size: int
     texts = [line for lines in zip(*sides, strict=True) for line in lines]
     known = {word for line in sides[1] for word in line.split()}
     lines, found = moses_tokenize(tests, "de", lowercase=True), {}
-    trained = {"before": (space_before(texts, size), 0), "after": (train_bpe(texts, size, spaces_only=True), -1)}
+    with patch("annotated_transformer.data.tokenizer.empty_tokenizer", space_before):
+        before = train_bpe(texts, size)
+    trained = {"before": (before, 0), "after": (train_bpe(texts, size, spaces_only=True), -1)}
     for name, (tokenizer, end) in trained.items():
         cut = cut_words(tokenizer, lines)
         rows = [tokenizer.encode_batch(side, add_special_tokens=False) for side in sides]

@@ -140,10 +140,8 @@ def test_tokens_of_moses_keep_the_space_after_them():
     tokens = {word: tokenizer.encode(word).tokens[:-1] for word in ("sled", "dogsled", "gasled")}
     assert tokens["sled"] == ["sled▁"] and all(pieces[-1] == "sled▁" for pieces in tokens.values())
     assert len(tokens["gasled"]) > 1
-    for text in ["", "sled", " dogs  cats ", "dogs cats\u00a0sled"]:
-        ids = tokenizer.encode(text).ids[:-1]
-        assert tokenizer.decode(ids) == text or UNK in ids
-        assert tokenizer.decode(tokenizer.encode(text + "dog").ids[:-1], skip_special_tokens=False).endswith("dog")
+    for text in ["", "sled", " dogs  cats ", "dogs cats"]:
+        assert tokenizer.decode(tokenizer.encode(text).ids[:-1]) == text
 
 
 def test_moses_escapes_nothing_and_detokenises_blank_lines():

@@ -183,8 +183,7 @@ def best(
 def likeliest(log_probs: Float[Tensor, "rows vocab"]) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
     """The log-probability of the most probable token of each row, and the token."""
     if len(log_probs) < 8:
-        values, tokens = log_probs.max(dim=1)
-        return values, tokens
+        return log_probs.max(dim=1)
     values, tokens = best(log_probs, 1)
     return values.squeeze(1), tokens.squeeze(1)
 
