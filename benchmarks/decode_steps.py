@@ -76,6 +76,14 @@ class Plain32:
         return y.relu_() if relu else y
 
 
+class Transposed32(Float32Linear):
+    """The transpose for every number of rows."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None):
+        super().__init__(weight, bias)
+        self.packed = None
+
+
 class Plain16(Plain32):
     """The same in bfloat16."""
 
@@ -92,6 +100,13 @@ class Packed32(BFloat16Linear):
 
     def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "relu" if relu else "none", [], "")
+
+
+class Int8Alone(Int8Linear):
+    """PyTorch's product with int8 weights for every number of rows."""
+
+    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
+        return torch._weight_int8pack_mm(x.bfloat16(), self.rounded, self.scale)
 
 
 class WholeInt8:
@@ -115,9 +130,9 @@ class WholeInt8:
 
 
 KERNELS = {
-    "float32, as stored": Plain32, "float32, oneDNN's layout": Packed32, "float32, transposed": Float32Linear,
+    "float32, as stored": Plain32, "float32, oneDNN's layout": Packed32, "float32, transposed": Transposed32,
     "bfloat16, as stored": Plain16, "bfloat16, oneDNN's layout": BFloat16Linear,
-    "int8 weights": Int8Linear, "int8 weights and inputs": WholeInt8,
+    "int8 weights": Int8Alone, "int8 weights and inputs": WholeInt8,
 }
 
 
@@ -139,7 +154,7 @@ def packing() -> dict:
     """Microseconds of one product 512 → 2048 in float32: with the transpose, and packed by MKL for so many rows."""
     weights = [torch.randn(2048, 512) / 512**0.5 for _ in range(16)]
     ways = {"transposed": [weight.t().contiguous() for weight in weights]} | {
-        str(rows): [speed.packed(weight, rows) for weight in weights] for rows in (1, 4, 32)}
+        str(rows): [speed.mkl_packed(weight, rows) for weight in weights] for rows in (1, 4, 32)}
     found: dict = {name: {} for name in ways}
     for rows in (1, 2, 4, 16, 32, 64):
         x, times = torch.randn(rows, 512), {name: [] for name in ways}
@@ -192,7 +207,7 @@ PARTS = {
 
 def part_of(operation: str) -> str:
     """The kind of an operation of PyTorch."""
-    name = operation.removeprefix("aten::").lstrip("_")
+    name = operation.split("::")[-1].lstrip("_").removeprefix("mkl_")
     return next((part for part, starts in PARTS.items() if name.startswith(starts)), "everything else")
 
 
@@ -404,7 +419,7 @@ def small_variants() -> dict[str, tuple[object, list]]:
 def mixed_variants(readable: Transformer) -> dict[str, tuple[object, list]]:
     """What matters when sentences differ in length, or are few: each taken back, or tried."""
     fast = Endless(readable)
-    with patch.object(speed, "packed", lambda weight: None):
+    with patch.object(speed, "mkl_packed", lambda weight: None):
         one_layout = Endless(readable)
     return {"as it is": (fast, []), "the transpose alone": (one_layout, []),
             "padding multiplied": (fast, [(speed, "Padding", MultipliedPadding)]),
@@ -449,7 +464,7 @@ def by_rows(fast: FastTransformer, counts: tuple[int, ...] = (1, 4, 16, 32, 64, 
 
 def by_threads(readable: Transformer) -> dict:
     """The floors, and the time of a step of a few numbers of rows, with one thread and with two."""
-    found: dict = {"amx": torch.cpu._is_amx_tile_supported()}
+    found: dict = {}
     for threads in (1, 2):
         torch.set_num_threads(threads)
         steps = {name: by_rows(FastTransformer(readable, name), (1, 4, 64)) for name in ("float32", "int8")}
@@ -510,6 +525,8 @@ def main() -> None:
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "threads": 1, "clock": "processor seconds", "vocabulary": VOCABULARY, "source": SOURCE, "steps": FORCED}
+    amx = torch.cpu._is_amx_tile_supported()
+    record.setdefault("amx", {}).update(dict.fromkeys(parts, amx))
     with torch.inference_mode():
         if "floors" in parts:
             record |= floors() | {"kernels": kernels()}
@@ -522,13 +539,13 @@ def main() -> None:
             record["around"] = around_the_steps(readable)
         if "small" in parts:
             record["small"] = {"milliseconds": profiled(Endless(small().eval()), CELLS),
-                               "amx": torch.cpu._is_amx_tile_supported(), "weights": speed.step_weights(small()),
+                               "weights": speed.step_weights(small()),
                                "changes": ablations(small_variants(), 25)}
         if "choice" in parts:
             record["choice"] = choice()
         if "mixed" in parts:
             record["packing"] = packing()
-            record["mixed"] = {"amx": torch.cpu._is_amx_tile_supported()} | {
+            record["mixed"] = {
                 name: ablations(mixed_variants(model), rounds, mixed_lengths)
                 for name, model, rounds in (("base", readable, 7), ("small", small().eval(), 25))}
         if "changes" in parts:

@@ -8,7 +8,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.search import beam, best, greedy, likeliest, start_beams, survivors
-from annotated_transformer.translation.speed import FastTransformer, Float32Linear, Padding, packed, step_weights
+from annotated_transformer.translation.speed import FastTransformer, Float32Linear, Padding, mkl_packed, step_weights
 from annotated_transformer.translation.translator import Translator, search_batches
 
 VARIANTS = {
@@ -127,7 +127,7 @@ def test_large_float32_matrices_give_the_same_product_for_any_number_of_rows(row
     torch.manual_seed(rows)
     layer, x = torch.nn.Linear(600, 900, bias=bias), torch.randn(rows, 600)
     fast = Float32Linear(layer.weight, layer.bias)
-    assert (fast.packed is not None) == torch.backends.mkl.is_available() and packed(layer.weight[:9]) is None
+    assert (fast.packed is not None) == torch.backends.mkl.is_available() and mkl_packed(layer.weight[:9]) is None
     assert torch.allclose(fast(x), layer(x), atol=1e-5)
     assert torch.allclose(fast(x, relu=True), layer(x).relu(), atol=1e-5)
 
@@ -150,6 +150,29 @@ def test_padding_is_never_multiplied(monkeypatch):
     assert padding.put_back(padding.leave_out(table + 1)).flatten().tolist() == [1, 0, 0, 4, 5, 6]
     whole = Padding(torch.ones(2, 3, dtype=torch.bool))
     assert whole.leave_out(table) is table and whole.put_back(table) is table
+
+
+def test_sentences_may_leave_outside_inference_mode():
+    """As from the readable cache, by whoever writes a search of their own."""
+    fast, src = FastTransformer(small_model()), sources()
+    cache = fast.start(src)
+    fast.step(torch.ones(len(src), dtype=torch.long), cache)
+    cache.reorder(torch.tensor([0, 6, 2]))
+    tokens = torch.tensor([5, 4, 3])
+    alone = fast.start(src[[0, 6, 2]])
+    fast.step(torch.ones(3, dtype=torch.long), alone)
+    torch.testing.assert_close(fast.step(tokens, cache), fast.step(tokens, alone))
+
+
+def test_a_prepared_model_shares_no_weights_of_products():
+    model, src = small_model(), sources(3)
+    fast = FastTransformer(model)
+    before = fast.step(torch.ones(3, dtype=torch.long), fast.start(src))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "W_" in name:
+                parameter.add_(1.0)
+    assert torch.equal(fast.step(torch.ones(3, dtype=torch.long), fast.start(src)), before)
 
 
 @pytest.mark.parametrize("search", [greedy, beam])
