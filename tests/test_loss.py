@@ -129,3 +129,12 @@ def test_the_floor_is_reached_by_the_target_itself_and_by_nothing_better(vocab):
         assert smoothed_cross_entropy(scores, torch.tensor([0]), 0.1) > at_best
         scores[0, 0] -= change
     assert entropy_floor(vocab, 0.0) == 0
+
+
+def test_a_second_derivative_of_the_sliced_loss_is_refused():
+    """It would be wrong, for the stored gradients know nothing of what they were made of."""
+    hidden, weight = (torch.randn(n, 8, requires_grad=True) for n in (5, 7))
+    loss = SlicedLoss.apply(hidden, weight, torch.arange(5), 0.1, 2)
+    (slope,) = torch.autograd.grad(loss.square(), hidden, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.grad(slope.square().sum(), hidden)
