@@ -45,7 +45,10 @@ def fused_attention(
     query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"],
     value: Float[Tensor, "*batch key d_v"], mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "*batch query d_v"]:
-    """Equation (1) by PyTorch's fused kernel; as written in bfloat16 on a CPU, where that is faster to train."""
+    """Equation (1) by PyTorch's fused kernel; as written in bfloat16 on a CPU, where that was faster to train.
+
+    A query without any key has no defined result.
+    """
     if query.device.type == "cpu" and query.dtype == torch.bfloat16:
         return attention(query, key, value, mask)[0]
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)

@@ -16,9 +16,10 @@ from .feed_forward import FeedForward
 
 # %% ../../nbs/model/layers.ipynb #cell17
 def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"]:
-    """What to multiply `x` by: 0 with probability p, rounded to a 65,536th, and else what keeps the mean; on a CPU."""
+    """What to multiply `x`, on a CPU, by: 0 with probability p to the nearest 65,536th, else what keeps the mean."""
     dropped = min(round(p * 65_536), 65_535)
-    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
+    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
+    words = words.random_(-(2**63), None).view(torch.int16)
     kept = words[: x.numel()] >= dropped - 32_768
     return kept.view(x.shape).to(x.dtype).mul_(65_536 / (65_536 - dropped))
 
