@@ -33,6 +33,7 @@ from annotated_transformer.translation import search, speed
 from annotated_transformer.translation.search import beam, greedy, move_beams, start_beams
 from annotated_transformer.translation.speed import (
     BFloat16Linear,
+    DynamicInt8Linear,
     FastCache,
     FastTransformer,
     Float32Linear,
@@ -106,33 +107,20 @@ class Int8Alone(Int8Linear):
     """PyTorch's product with int8 weights for every number of rows."""
 
     def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
-        return torch._weight_int8pack_mm(x.bfloat16(), self.rounded, self.scale)
+        return self.rounded.times_row(x)
 
 
-class WholeInt8:
-    """Weights and inputs in int8, one scale for each row of either."""
-
-    dtype = torch.float32
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None):
-        self.scale = weight.detach().abs().amax(1) / 127
-        rounded = (weight.detach() / self.scale[:, None]).round().to(torch.int8)
-        self.weight = torch.ops.onednn.qlinear_prepack(rounded, None)
-        self.zeros, self.bias = torch.zeros(len(weight), dtype=torch.long), bias
+class RoundedInputs(DynamicInt8Linear):
+    """Weights and inputs in int8 for every number of rows."""
 
     def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
-        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-8)
-        rounded = (x * (127 / scale)).round_().to(torch.int8)
-        y = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1 / 127, 0, self.weight, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], "")
-        y = y * scale if self.bias is None else torch.addcmul(self.bias, y, scale)
-        return y.relu_() if relu else y
+        return self.times_rows(x)
 
 
 KERNELS = {
     "float32, as stored": Plain32, "float32, oneDNN's layout": Packed32, "float32, transposed": Transposed32,
     "bfloat16, as stored": Plain16, "bfloat16, oneDNN's layout": BFloat16Linear,
-    "int8 weights": Int8Alone, "int8 weights and inputs": WholeInt8,
+    "int8 weights": Int8Alone, "int8 weights and inputs": RoundedInputs,
 }
 
 
@@ -153,19 +141,36 @@ def kernels() -> dict:
 def packing() -> dict:
     """Microseconds of one product 512 → 2048 in float32: with the transpose, and packed by MKL for so many rows."""
     weights = [torch.randn(2048, 512) / 512**0.5 for _ in range(16)]
-    ways = {"transposed": [weight.t().contiguous() for weight in weights]} | {
-        str(rows): [speed.mkl_packed(weight, rows) for weight in weights] for rows in (1, 4, 32)}
+    transposed = [weight.t().contiguous() for weight in weights]
+    ways: dict[str, list[Callable]] = {"transposed": [lambda x, w=w: torch.mm(x, w) for w in transposed]}
+    for rows in (1, 4, 32):
+        packed = [(speed.mkl_packed(weight, rows), weight) for weight in weights]
+        ways[str(rows)] = [lambda x, p=p, w=w: torch.ops.mkl._mkl_linear(x, p, w, None, len(x)) for p, w in packed]
     found: dict = {name: {} for name in ways}
     for rows in (1, 2, 4, 16, 32, 64):
         x, times = torch.randn(rows, 512), {name: [] for name in ways}
         for _ in range(9):
-            for name, matrices in ways.items():
-                times[name].append(seconds(lambda x=x, name=name, matrices=matrices: [
-                    torch.mm(x, matrix) if name == "transposed"
-                    else torch.ops.mkl._mkl_linear(x, matrix, weight, None, len(x))
-                    for matrix, weight in zip(matrices, weights, strict=True)]))
+            for name, products in ways.items():
+                times[name].append(seconds(lambda x=x, products=products: [product(x) for product in products]))
         for name, measured in times.items():
             found[name][str(rows)] = round(1e6 * median(measured) / len(weights), 1)
+    return found
+
+
+def rounding() -> dict:
+    """Microseconds of products of three sizes, in float32 and with inputs rounded to int8, by number of rows."""
+    found: dict = {}
+    for inputs, outputs in ((512, 2048), (512, 512), (128, 384)):
+        layers = {name: [kind(torch.randn(outputs, inputs)) for _ in range(16)]
+                  for name, kind in (("float32", Float32Linear), ("rounded inputs", RoundedInputs))}
+        size = found[f"{inputs} × {outputs}"] = {name: {} for name in layers}
+        for rows in (1, 4, 64, 256):
+            x, times = torch.randn(rows, inputs), {name: [] for name in layers}
+            for _ in range(9):
+                for name, each in layers.items():
+                    times[name].append(seconds(lambda x=x, each=each: [layer(x) for layer in each]))
+            for name, measured in times.items():
+                size[name][str(rows)] = round(1e6 * median(measured) / 16, 1)
     return found
 
 
@@ -185,8 +190,8 @@ def floors() -> dict:
     """Bytes read and operations done each second, from the largest matrix: the output layer."""
     weight, one, many = torch.randn(VOCABULARY, 512), torch.randn(1, 512), torch.randn(256, 512)
     read, done = {}, {}
-    for name, kind, size in (("float32", Float32Linear, 4), ("bfloat16", BFloat16Linear, 2), ("int8", Int8Linear, 1)):
-        layer = kind(weight)
+    for name, size in (("float32", 4), ("bfloat16", 2), ("int8", 1)):
+        layer = speed.linear_kind(name, weight.device)(weight)
         read[name] = weight.numel() * size / per_call(lambda layer=layer: layer(one))
         done[name] = 2 * weight.numel() * 256 / per_call(lambda layer=layer: layer(many), 0.5)
     return {"bandwidth": read, "operations": done}
@@ -491,15 +496,18 @@ class Watched(Endless):
 
 
 def around_the_steps(readable: Transformer) -> dict:
-    """Milliseconds a token of a search for one sentence in float32: the source, the steps, and all the rest."""
-    model, found = Watched(readable), {}
-    for name in ("greedy, 1", "beam 4, 1"):
-        runs = []
-        for _ in range(10):
-            model.seconds = {"the source": 0.0, "steps": 0.0}
-            whole = seconds(lambda name=name: search_once(model, *CELLS[name]))
-            runs.append(model.seconds | {"choice and bookkeeping": whole - sum(model.seconds.values())})
-        found[name] = {part: round(1000 * median(run[part] for run in runs[1:]) / FORCED, 3) for part in runs[0]}
+    """Milliseconds a step of whole searches, sources of 6 to 28 tokens: the source, the steps, and all the rest."""
+    found: dict = {}
+    for precision in ("float32", "int8"):
+        model, found[precision] = Watched(readable, precision), {}
+        for name, (beam_size, sentences) in CELLS.items():
+            runs = []
+            for _ in range(10 if sentences == 1 else 4):
+                model.seconds = {"the source": 0.0, "steps": 0.0}
+                whole = seconds(lambda model=model, b=beam_size, s=sentences: search_once(model, b, s, mixed_lengths))
+                runs.append(model.seconds | {"choice and bookkeeping": whole - sum(model.seconds.values())})
+            found[precision][name] = {
+                part: round(1000 * median(run[part] for run in runs[1:]) / FORCED, 3) for part in runs[0]}
     return found
 
 
@@ -512,7 +520,7 @@ def small() -> Transformer:
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "threads", "profile", "around", "small", "choice", "mixed", "changes"]
+    every = ["floors", "threads", "profile", "around", "small", "choice", "packing", "mixed", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -543,8 +551,9 @@ def main() -> None:
                                "changes": ablations(small_variants(), 25)}
         if "choice" in parts:
             record["choice"] = choice()
+        if "packing" in parts:
+            record |= {"packing": packing(), "rounding": rounding()}
         if "mixed" in parts:
-            record["packing"] = packing()
             record["mixed"] = {
                 name: ablations(mixed_variants(model), rounds, mixed_lengths)
                 for name, model, rounds in (("base", readable, 7), ("small", small().eval(), 25))}

@@ -4,7 +4,7 @@
 
 The second run was started from commit e0f1eaa, where queries, keys and values were drawn each with the full Glorot
 variance; the first from aec8725, which draws them as one matrix.
-Nothing else differs in their training.
+Nothing else differs in their training, but the draw of nearly all weights changes with it.
 Needs ANNOTATED_TRANSFORMER_DATA. Writes results/encoder-spread.json with both logs; nbs/translation/multi30k.ipynb
 plots it.
 """

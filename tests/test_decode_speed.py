@@ -8,9 +8,22 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.search import beam, best, greedy, likeliest, start_beams, survivors
-from annotated_transformer.translation.speed import FastTransformer, Float32Linear, Padding, mkl_packed, step_weights
+from annotated_transformer.translation.speed import (
+    DynamicInt8Linear,
+    FastTransformer,
+    Float32Linear,
+    Int8Linear,
+    Padding,
+    dynamic_int8_pays,
+    linear_kind,
+    mkl_packed,
+    step_weights,
+)
 from annotated_transformer.translation.translator import Translator, search_batches
 
+CHOICE = "annotated_transformer.translation.speed.dynamic_int8_pays"
+needs_vnni = pytest.mark.skipif(
+    not torch.cpu._is_vnni_supported(), reason="this processor has no instruction for products of 8-bit numbers")
 VARIANTS = {
     "plain": {},
     "odd heads": dict(h=3, d_k=4, d_v=6),
@@ -107,10 +120,25 @@ def test_beams_that_change_places_keep_their_pasts():
 @pytest.mark.parametrize("precision, near", [("bfloat16", 0.05), ("int8", 0.1)])
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("sizes", [dict(d_model=32, d_ff=64), dict(d_model=36, d_ff=72, d_v=9)], ids=["even", "odd"])
-def test_lower_precision_comes_near(precision, near, rows, sizes):
+def test_lower_precision_comes_near(precision, near, rows, sizes, monkeypatch):
     """Also where the number of inputs is no multiple of 16, which PyTorch's kernel for int8 would read past."""
-    model, src = small_model(vocab=160, **sizes), sources(rows, vocab=160)
-    tgt = torch.randint(3, 160, (rows, 6))
+    monkeypatch.setattr(CHOICE, lambda: False)
+    compare_precision(small_model(vocab=160, **sizes), precision, near, rows)
+
+
+@needs_vnni
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("width", [512, 520])
+def test_a_model_of_large_matrices_with_rounded_inputs_comes_near(rows, width, monkeypatch):
+    monkeypatch.setattr(CHOICE, lambda: True)
+    compare_precision(small_model(vocab=600, d_model=width, d_ff=1200, N=1), "int8", 0.1, rows)
+
+
+def compare_precision(model, precision, near, rows):
+    """Six steps differ from the readable model's, but by less than `near` of the spread of the scores."""
+    vocab = model.config.tgt_vocab_size
+    src = sources(rows, vocab=vocab)
+    tgt = torch.randint(3, vocab, (rows, 6))
     with torch.inference_mode():
         expected = model(src, tgt)
         fast = FastTransformer(model, precision)
@@ -118,6 +146,43 @@ def test_lower_precision_comes_near(precision, near, rows, sizes):
         found = torch.stack([fast.step(tokens, cache) for tokens in tgt.T], dim=1)
     error = (found - expected).std() / expected.std()
     assert 1e-4 < error < near
+
+
+@needs_vnni
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 70])
+def test_the_product_of_whole_numbers_comes_near(rows, bias):
+    torch.manual_seed(rows)
+    layer, x = torch.nn.Linear(600, 900, bias=bias), torch.randn(rows, 600)
+    fast = DynamicInt8Linear(layer.weight, layer.bias)
+    for found, expected in ((fast(x), layer(x)), (fast(x, relu=True), layer(x).relu())):
+        assert found.shape == expected.shape and found.dtype == torch.float32
+        assert not rows or 1e-3 < (found - expected).abs().max() / expected.std() < 0.07
+
+
+@needs_vnni
+def test_rounded_inputs_do_not_depend_on_their_neighbours():
+    """Each row has a scale of its own, be it large or small or zero."""
+    layer = DynamicInt8Linear(torch.randn(520, 512))
+    x = torch.randn(6, 512) * torch.tensor([1e-3, 1.0, 1e3, 0.0, 50.0, 1.0])[:, None]
+    together = layer(x)
+    assert torch.equal(together, torch.cat([layer.times_rows(row[None]) for row in x]))
+    assert (together[3] == 0).all() and together[0].std() < 1e-3 * together[4].std()
+
+
+@pytest.mark.parametrize("vnni, amx, pays", [(True, False, True), (True, True, False), (False, False, False)])
+def test_inputs_are_rounded_where_whole_numbers_are_the_fast_ones(vnni, amx, pays, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: vnni)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    assert dynamic_int8_pays() is pays
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_the_processor_decides_how_int8_is_multiplied(pays, monkeypatch):
+    monkeypatch.setattr(CHOICE, lambda: pays)
+    kind = linear_kind("int8", torch.device("cpu"))
+    assert isinstance(kind(torch.randn(512, 1024)), DynamicInt8Linear if pays else Int8Linear)
+    assert isinstance(kind(torch.randn(512, 512)), Float32Linear if pays else Int8Linear)
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -37,17 +37,6 @@ def multi30k(record: dict) -> Iterator[list[str]]:
         yield [f"Multi30k en→de, {split}, lower-cased", result, to_compare]
 
 
-def two_buckets(record: dict) -> Iterator[list[str]]:
-    """The same for the run nearer to the published one: what its validation split preferred, at two times."""
-    path = ROOT / "results" / "multi30k-en-de-tiny-fp32" / "record-6612.json"
-    systems = [record["chosen"], json.loads(path.read_text(encoding="utf-8"))["chosen"]]
-    for split, published in PUBLISHED.items():
-        like = [f"{system['tests'][split]['scores']['BLEU Moses, lower-cased']['value']:.2f} BLEU after "
-                f"{system['end']:,} updates" for system in systems]
-        what = f"{like[0]}, chosen on val; {like[1]}, when it had been stopped by hand"
-        yield [f"the same with two buckets in float32, {split}", what, f"{published:.2f} published"]
-
-
 def newstest(record: dict) -> Iterator[list[str]]:
     """The published scores that our BLEU gives again."""
     systems = record["systems"].values()
@@ -101,8 +90,7 @@ def race(record: dict) -> Iterator[list[str]]:
 
 ROWS = {
     "phrasebook-en-de/record.json": phrasebook,
-    "multi30k-en-de-tiny/record.json": multi30k,
-    "multi30k-en-de-tiny-fp32/record.json": two_buckets,
+    "multi30k-en-de-tiny-ends/record.json": multi30k,
     "newstest2017-systems.json": newstest,
     "memory-5m-pairs.json": memory,
     "training-step.json": training_step,
