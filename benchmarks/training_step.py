@@ -1,7 +1,7 @@
 """Time one training step, ours beside three libraries: the same weights, batches, optimizer, smoothing and dropout.
 
     python benchmarks/training_step.py [--sizes tiny small base-8k base-37k] [--repeats 5]
-    python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16, tiny and small
+    python benchmarks/training_step.py --only losses     # 1,000 updates in float32 and bfloat16, tiny, small and base
     python benchmarks/training_step.py --only memory     # peak memory of two updates, each in a process of its own
     python benchmarks/training_step.py --only float32    # steps in float32 alone, for a processor without AMX
     python benchmarks/training_step.py --only allocator  # steps in float32, freed memory given back or kept
@@ -20,10 +20,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice, product
+from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
@@ -52,6 +54,7 @@ PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mkldn
             "aten::_scaled_dot_product_flash_attention_for_cpu",
             "aten::_scaled_dot_product_flash_attention_for_cpu_backward")
 PRECISIONS = ["fp32", "bf16"]
+LOSS_TOKENS = {"tiny": 1_024, "small": 256, "base-8k": 256}  # in a batch of the runs that compare losses
 ALLOCATORS = {  # what the GNU C library does with freed memory, by variables of its own
     "as it comes": {}, "keeps all": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}}
 
@@ -185,28 +188,38 @@ def measure_size(size: str, repeats: int, precisions: Sequence[str] = PRECISIONS
     return found
 
 
-def losses_after(updates: int, size: str) -> dict:
-    """The mean loss of the last 100 of `updates` on Multi30k, in small batches; ours and Marian.
+def losses_of(size: str, name: str, precision: str, updates: int) -> list[float]:
+    """The mean loss of each hundred updates on Multi30k, in small batches, by one thread.
 
-    Batches have a quarter of the tiny size's tokens, and an eighth of another's. The learning rate rises for 400
-    updates, to 0.256 / d_model.
+    The learning rate rises for 400 updates, to 0.256 / d_model.
     """
-    d_model, *_, tokens = SIZES[size]
-    tokens //= 4 if size == "tiny" else 8
-    plan, factor = real_batches(tokens, updates), peak_factor(0.256 / d_model, d_model, 400)
-    runs = [("ours", "fp32"), ("ours", "bf16"), ("Marian", "fp32")]
-    models = {run: peers.build(run[0], architecture(size)).train() for run in runs}
-    optimizers = {run: adam(model) for run, model in models.items()}
-    losses: dict[tuple[str, str], list[float]] = {run: [] for run in runs}
-    for number, batch in enumerate(plan, 1):
-        for run in runs:
-            for group in optimizers[run].param_groups:
-                group["lr"] = noam(number, d_model, 400, factor)
-            losses[run].append(step(models[run], optimizers[run], batch, run[1]))
+    torch.set_num_threads(1)
+    torch.manual_seed(1)  # for dropout; the weights have a seed of their own
+    d_model, means, losses = SIZES[size][0], [], []
+    factor = peak_factor(0.256 / d_model, d_model, 400)
+    model = peers.build(name, architecture(size)).train()
+    optimizer = adam(model)
+    for number, batch in enumerate(real_batches(LOSS_TOKENS[size], updates), 1):
+        for group in optimizer.param_groups:
+            group["lr"] = noam(number, d_model, 400, factor)
+        losses.append(step(model, optimizer, batch, precision))
         if number % 100 == 0:
-            print(size, number, {" ".join(run): round(sum(v[-100:]) / 100, 3) for run, v in losses.items()}, flush=True)
-    return {"updates": updates, "tokens": tokens,
-            "last_100": {" ".join(run): sum(v[-100:]) / 100 for run, v in losses.items()}}
+            means.append(sum(losses[-100:]) / 100)
+            print(size, name, precision, number, round(means[-1], 3), flush=True)
+    return means
+
+
+def losses_after(updates: int, size: str) -> dict:
+    """Ours in both precisions and Marian, from the same weights on the same batches; as many at once as there are CPUs.
+
+    The slowest, bfloat16 on a processor without units for it, begins first.
+    """
+    runs = [("ours", "bf16"), ("ours", "fp32"), ("Marian", "fp32")]
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        futures = {" ".join(run): pool.submit(losses_of, size, *run, updates) for run in runs}
+        means = {run: future.result() for run, future in futures.items()}
+    return {"updates": updates, "tokens": LOSS_TOKENS[size], "by_100": means,
+            "last_100": {run: rows[-1] for run, rows in means.items()}}
 
 
 def peak_memory(size: str, name: str, precision: str, path: str) -> int:
@@ -299,7 +312,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict]] = {
     "float32": lambda options: steps(options, ["fp32"]),
     "allocator": lambda options: {size: allocator(size, options.repeats) for size in options.sizes},
     "losses": lambda options: {
-        size: losses_after(1_000, size) for size in options.sizes if size in ("tiny", "small")},
+        size: losses_after(1_000, size) for size in options.sizes if size in LOSS_TOKENS},
     "memory": lambda options: {size: memory(size, 4_096) for size in options.sizes},
 }
 

@@ -34,7 +34,7 @@ def parameters_by_part(config: TransformerConfig) -> dict[str, int]:
 
 # %% ../../nbs/model/costs.ipynb #cell9
 def parameter_count(config: TransformerConfig) -> int:
-    """All trained values of the model, the last column of Table 3; a shared matrix counts once."""
+    """All trained values of the model, a shared matrix counted once; Table 3's last column counts a little more."""
     return sum(parameters_by_part(config).values())
 
 # %% ../../nbs/model/costs.ipynb #cell24
@@ -67,9 +67,9 @@ def flops(config: TransformerConfig, src_len: int, tgt_len: int) -> Flops:
 
 # %% ../../nbs/model/costs.ipynb #cell42
 def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
-    """Table 1's first column with its constants: multiply-adds of one layer on n positions of size d.
+    """Table 1's complexity per layer with its constants: multiply-adds of one layer on n positions of size d.
 
-    k is the width of a convolution's kernel, r the number of positions restricted self-attention looks at, n at most.
+    The separable convolution is §4's. k is the width of a convolution's kernel, r the number of positions restricted self-attention looks at, n at most.
     """
     return {
         "self-attention": 2 * n * n * d,
@@ -93,7 +93,9 @@ def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
             return count
         if count >= len(reads):
             break
-    raise ValueError("these layers do not connect every pair of positions: widen what a position reads or add layers")
+    raise ValueError(
+        "these layers do not connect every pair of positions, or not within as many layers as there are positions: "
+        "add layers, widen what a position reads or let it read itself")
 
 # %% ../../nbs/model/costs.ipynb #cell60
 def hardware_flops(seconds: float, devices: int, sustained: float) -> float:

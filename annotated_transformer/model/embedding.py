@@ -22,7 +22,7 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
 
     def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
-        """Look each id up and scale: entries then have a variance of one."""
+        """Look each id up and scale: at the start of training, entries then have a variance of one."""
         return F.embedding(ids, self.weight) * math.sqrt(self.weight.size(1))
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:

@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 # %% ../../nbs/model/position.ipynb #cell7
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
-    """Sines in the even columns and cosines in the odd ones, §3.5, computed in float64 and rounded once."""
+    """Sines in the even columns and cosines in the odd ones, §3.5, computed in float64 and rounded once.
+
+    Raises: ValueError for an odd d_model.
+    """
+    if d_model % 2:
+        raise ValueError(f"d_model is {d_model}: it must be even, since sines and cosines come in pairs")
     position = torch.arange(n, dtype=torch.float64)[:, None]
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
@@ -20,7 +25,9 @@ def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
 
 # %% ../../nbs/model/position.ipynb #cell35
 def rows_of(table: Float[Tensor, "max_length d_model"], start: int, n: int) -> Float[Tensor, "n d_model"]:
-    """Rows start to start + n − 1 of a table of position codes. Raises: ValueError past its last row."""
+    """Rows start to start + n − 1 of a table of position codes. Raises: ValueError before its first or past its last."""
+    if start < 0:
+        raise ValueError(f"start is {start}: the first position is 0")
     if start + n > len(table):
         raise ValueError(
             f"a sequence of {start + n} tokens is longer than this model's max_length of {len(table)}: "
