@@ -250,9 +250,18 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, name, text):
 
 
 def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
-    shutil.copytree(folder, folder.with_name(".draft-model"))
+    left = folder.with_name(".draft-model.0123abcd")
+    shutil.copytree(folder, left)
     shutil.copytree(folder, folder.with_name(".old-model"))
     save_model(folder, new_model(1), data()[0])
+    assert same(load_model(folder)[0], new_model(1)) and set(folder.parent.iterdir()) == {folder, left}
+
+
+def test_two_who_save_to_one_place_write_no_mixture(folder):
+    with checkpoint.whole_folder(folder) as first:
+        checkpoint.write_model(first, dict(new_model(1).named_parameters()), new_model(1).config, data()[0])
+        save_model(folder, new_model(2), data()[0])
+        assert same(load_model(folder)[0], new_model(2))
     assert same(load_model(folder)[0], new_model(1)) and [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
@@ -279,9 +288,10 @@ def test_the_old_model_comes_back_when_the_new_one_cannot_take_its_place(folder,
 
 
 def test_only_whole_names_are_checkpoints(tmp_path):
-    for name in ("step-00000004", "step-00000004-backup", "step-00000012", "step-x"):
+    for name in ("step-00000004", "step-00000004-backup", "step-100000000", "step-00000012", "step-x"):
         (tmp_path / "checkpoints" / name).mkdir(parents=True)
-    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step-00000004", "step-00000012"]
+    found = [path.name for path in checkpoint.checkpoints(tmp_path)]
+    assert found == ["step-00000004", "step-00000012", "step-100000000"]
 
 
 def test_a_resumed_run_does_not_hold_on_to_the_file(tmp_path):

@@ -36,9 +36,9 @@ from .schedule import adam
 # %% ../../nbs/training/run.ipynb #cell5
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train one model. The defaults are what the paper gives for its base run (§5); it names no precision.
+    """How to train one model. Steps, batch, warm-up, smoothing and `keep` default to the paper's base run (§5, §6.1).
 
-    Steps, warm-up and the intervals between log lines and between checkpoints count optimizer updates.
+    The rest the paper doesn't name, or not in updates: its checkpoints are ten minutes apart. Steps, warm-up and the intervals between log lines and between checkpoints count optimizer updates.
     """
 
     steps: int = 100_000
