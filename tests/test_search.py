@@ -109,6 +109,36 @@ class Bigrams(Transformer):
         return self.table[tokens]
 
 
+@pytest.mark.parametrize("search", [greedy, beam])
+def test_scores_that_are_no_numbers_are_an_error(search):
+    broken = Bigrams(1)
+    broken.table[:] = float("nan")
+    with pytest.raises(ValueError, match="not numbers"):
+        search(broken, sources(2, seed=4))
+
+
+def test_a_cache_needs_reorder_alone():
+    class OwnCache:
+        def __init__(self, rows):
+            self.rows = rows
+
+        def reorder(self, rows):
+            self.rows = self.rows[rows]
+
+    class Plain:
+        config, training, table = Bigrams(4).config, False, Bigrams(4).table
+
+        def start(self, src):
+            return OwnCache(torch.arange(len(src)))
+
+        def step(self, tokens, cache):
+            assert len(cache.rows) == len(tokens)
+            return self.table[tokens]
+
+    src = sources(3, 4, 9)
+    assert beam(Plain(), src, 3, max_length=9) == beam(Bigrams(4), src, 3, max_length=9)
+
+
 def test_a_textbook_beam_of_one_that_has_ended_leaves_nothing_cut():
     assert [h.finished for h in textbook_beam(Bigrams(4), sources(1, seed=4), 1)] == [True]
 

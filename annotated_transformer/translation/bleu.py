@@ -129,7 +129,7 @@ def bleu(
 
 # %% ../../nbs/translation/bleu.ipynb #cell35
 def tokenize_13a(text: str) -> str:
-    """The tokens of mteval-v13a, separated by spaces: sacreBLEU's default."""
+    """The tokens of one line by mteval-v13a, separated by spaces: sacreBLEU's default."""
     text = text.replace("<skipped>", "")
     for entity, character in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
         text = text.replace(entity, character)

@@ -6,7 +6,7 @@
 __all__ = ['Choice', 'StepModel', 'Hypothesis', 'log_probabilities', 'force', 'check_source', 'length_limits', 'hypotheses',
            'row_blocks', 'next_tokens', 'survivors', 'extend', 'best', 'likeliest', 'greedy', 'drawing_distribution',
            'sample', 'length_penalty', 'textbook_beam', 'Pool', 'join', 'empty_pool', 'expand', 'advance',
-           'nothing_better', 'start_beams', 'move_beams', 'check_beam', 'conclude', 'beam']
+           'nothing_better', 'start_beams', 'move_beams', 'move_cache', 'check_beam', 'conclude', 'beam']
 
 # %% ../../nbs/translation/search.ipynb #cell2
 import math
@@ -20,12 +20,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..model.config import TransformerConfig
-from ..model.transformer import Transformer
+from ..model.transformer import Cache, Transformer
 
 # %% ../../nbs/translation/search.ipynb #cell4
 @runtime_checkable
 class StepModel(Protocol):
-    """What a search needs of a model: `reorder` on what `start` returns keeps some rows and drops others."""
+    """What a search needs of a model; what `start` returns needs `reorder(rows)`, which may also repeat a row."""
 
     config: TransformerConfig
     training: bool
@@ -101,12 +101,13 @@ def length_limits(
 def hypotheses(
     tokens: Int[Tensor, "n width"], totals: Float[Tensor, "n"], scores: Float[Tensor, "n"], config: TransformerConfig
 ) -> list[Hypothesis]:
-    """Rows of padded ids as hypotheses; a row without end token is unfinished, an impossible one (−∞) is left out."""
+    """Rows of padded ids as hypotheses; a row without end token is unfinished. Raises: ValueError for NaN."""
     found = []
     for row, total, score in zip(tokens.tolist(), totals.tolist(), scores.tolist(), strict=True):
+        if math.isnan(total):
+            raise ValueError("the model's scores are not numbers (NaN): take an earlier checkpoint or another copy")
         end = next((i for i, token in enumerate(row) if token in (config.eos_id, config.pad_id)), len(row))
-        if total > -math.inf:
-            found.append(Hypothesis(row[:end], total, score, config.eos_id in row))
+        found.append(Hypothesis(row[:end], total, score, config.eos_id in row))
     return found
 
 # %% ../../nbs/translation/search.ipynb #cell24
@@ -201,6 +202,8 @@ def drawing_distribution(
     if top_k is not None:
         best = scores.topk(min(top_k, scores.size(1)), dim=1)
         scores = torch.full_like(scores, -math.inf).scatter(1, best.indices, best.values)
+    if top_p == 1:
+        return scores.softmax(dim=1)
     probabilities, order = scores.softmax(dim=1).sort(dim=1, descending=True, stable=True)
     before = probabilities.cumsum(dim=1) - probabilities
     probabilities = probabilities.masked_fill(before >= top_p, 0.0)
@@ -370,6 +373,12 @@ def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> An
 @singledispatch
 def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """Keep these sentences, and give each of their beams its parent's past."""
+    cache.reorder((going[:, None] * parents.size(1) + parents[going]).flatten())
+
+# %% ../../nbs/translation/search.ipynb #cell75
+@move_beams.register(Cache)
+def move_cache(cache: Cache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
+    """The same for the Transformer's cache: the source's part stays as long as no sentence leaves."""
     origins = (going[:, None] * parents.size(1) + parents[going]).flatten()
     if len(going) < len(parents):
         cache.reorder(origins)
@@ -377,9 +386,9 @@ def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sen
     for layer in cache.layers:
         layer.key, layer.value = layer.key.index_select(0, origins), layer.value.index_select(0, origins)
 
-# %% ../../nbs/translation/search.ipynb #cell76
+# %% ../../nbs/translation/search.ipynb #cell77
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
-    """Raises: ValueError for a beam_size below 1, an n_best outside 1 to beam_size, or an α beyond ±10."""
+    """Raises: ValueError for a beam_size outside 1 to a million, an n_best outside 1 to beam_size, or α beyond ±10."""
     if not 1 <= beam_size <= 10**6:
         raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, from 1 to a million")
     if not 1 <= n_best <= beam_size:
@@ -387,16 +396,20 @@ def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     if not abs(alpha) <= 10:
         raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 means no penalty")
 
-# %% ../../nbs/translation/search.ipynb #cell78
+# %% ../../nbs/translation/search.ipynb #cell79
 def conclude(
     done: Bool[Tensor, "sentence"], finished: Pool, live: Pool, config: TransformerConfig
 ) -> list[list[Hypothesis]]:
-    """For each sentence that is done its finished hypotheses, best first, and live ones in the places left over."""
-    pool = join(finished, live).sentences(done.nonzero().squeeze(1))
-    each = zip(pool.tokens, pool.totals, pool.scores, strict=True)
-    return [hypotheses(*sentence, config)[: finished.scores.size(1)] for sentence in each]
+    """For each sentence that is done its finished hypotheses, best first, and live ones in the places left over.
 
-# %% ../../nbs/translation/search.ipynb #cell80
+    Places that were never filled (−∞) are left out.
+    """
+    pool = join(finished, live).sentences(done.nonzero().squeeze(1))
+    each = [hypotheses(*row, config) for row in zip(pool.tokens, pool.totals, pool.scores, strict=True)]
+    real = [[h for h in found if h.log_probability > -math.inf] for found in each]
+    return [found[: finished.scores.size(1)] for found in real]
+
+# %% ../../nbs/translation/search.ipynb #cell81
 @torch.inference_mode()
 def beam(
     model: StepModel, src: Int[Tensor, "batch src"], beam_size: int = 4, alpha: float = 0.6,

@@ -6,7 +6,7 @@
 __all__ = ['count_from', 'check_lines', 'check_known', 'encode_lines', 'split_sentences', 'cut_long', 'pad_rows',
            'length_batches', 'search_batches', 'Translation', 'to_translations', 'Score', 'force_batches',
            'record_attention', 'Attention', 'token_labels', 'look_inside', 'find_device', 'TextModel', 'encode_parts',
-           'join_parts', 'prepared', 'Translator']
+           'warn_if_cut', 'join_parts', 'prepared', 'Translator']
 
 # %% ../../nbs/translation/translator.ipynb #cell2
 import re
@@ -39,7 +39,7 @@ def count_from(first: int, texts: Sequence[str]) -> range:
 def check_lines(texts: Sequence[str], numbers: Iterable[int], side: str = "") -> list[str]:
     """The texts with each run of white space made one space; `numbers` are their line numbers in messages.
 
-    Raises: ValueError for a bare string or a blank line.
+    Raises: ValueError for a bare string, a blank line, or one that was no UTF-8.
     """
     if isinstance(texts, str):
         raise ValueError("expected a list of texts and got one string: put it in a list, [text]")
@@ -64,9 +64,9 @@ def check_known(
 # %% ../../nbs/translation/translator.ipynb #cell13
 def encode_lines(
     encode: Callable[[list[str]], list[list[int]]], texts: Sequence[str], limit: int, numbers: Iterable[int],
-    unknown: str = "error", side: str = "", unk_id: int = UNK,
+    unknown: str = "error", side: str = "", unk_id: int = UNK, remedy: str = "shorten it",
 ) -> list[list[int]]:
-    """Texts as rows of ids by one side's tokeniser, after every check.
+    """Texts as rows of ids by one side's tokeniser, after every check; `remedy` is that for a text too long.
 
     Raises: ValueError naming the line that is blank, has unknown characters, or is longer than `limit` tokens.
     """
@@ -80,18 +80,16 @@ def encode_lines(
         if unknown == "error":
             check_known(line, row, encode, name, unk_id)
         if len(row) > limit:
-            raise ValueError(
-                f"{name} has {len(row)} tokens, and this model reads at most {limit}: shorten it, or cut it into "
-                "sentences, as `translate` does with split=True (--split)")
+            raise ValueError(f"{name} has {len(row)} tokens, and this model reads at most {limit}: {remedy}")
     return rows
 
 # %% ../../nbs/translation/translator.ipynb #cell17
 def split_sentences(text: str) -> list[str]:
-    """Cut after . ! ? or … (and a closing quote) where white space and anything but a small letter follow.
+    """Cut after . ! ? or … (and a closing quote) where white space and anything but a small Latin-1 letter or œ follow.
 
     A simple rule: it also cuts after an abbreviation before a capital, as in "Dr. Smith".
     """
-    return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”’»)]))\s++(?![a-zß-öø-ÿ])""", text.strip())
+    return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))\s++(?!»\s|[a-zß-öø-ÿœ])""", text.strip())
 
 # %% ../../nbs/translation/translator.ipynb #cell20
 def cut_long(lines: list[str], tokenizer: PairTokenizer, limit: int) -> list[list[str]]:
@@ -254,7 +252,8 @@ def find_device(name: str) -> torch.device:
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError):
         there = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        raise ValueError(f"device {name!r} is not there: this machine has {', '.join(there)}") from None
+        there += ["mps"] * torch.backends.mps.is_available()
+        raise ValueError(f"device {name!r} is not there: choose one of {', '.join(there)}") from None
     return device
 
 # %% ../../nbs/translation/translator.ipynb #cell44
@@ -283,7 +282,7 @@ class TextModel:
         return [Score(sum(row), tokens, row) for tokens, row in zip(labels, scores, strict=True)]
 
     def attention(self, src: str, tgt: str | None = None, unknown: str = "error") -> Attention:
-        """Every attention weight for one sentence and its given translation, or else the model's own."""
+        """Every attention weight for one sentence and its given translation, or else the readable model's own."""
         sources = self._rows([src], "source ", unknown)
         if tgt is not None:
             target = self._rows([tgt], "target ", unknown)[0]
@@ -301,20 +300,28 @@ def encode_parts(
     parts = cut_long(lines, tokenizer, limit) if split else [[line] for line in lines]
     places = [number for number, part in zip(numbers, parts, strict=True) for _ in part]
     sentences = [sentence for part in parts for sentence in part]
-    rows = encode_lines(tokenizer.encode_source, sentences, limit, places, unknown, unk_id=tokenizer.unk_id)
+    remedy = ("it is one sentence, or can't be told from one, so shorten that" if split else
+              "shorten it, or cut it into sentences, as `translate` does with split=True (--split)")
+    rows = encode_lines(
+        tokenizer.encode_source, sentences, limit, places, unknown, unk_id=tokenizer.unk_id, remedy=remedy)
     return places, rows
 
 # %% ../../nbs/translation/translator.ipynb #cell47
+def warn_if_cut(number: int, translation: Translation) -> None:
+    """Warn of a line whose output reached its limit."""
+    if not translation.finished:
+        warnings.warn(f"line {number}: the translation reached its limit and was cut there", stacklevel=4)
+
+# %% ../../nbs/translation/translator.ipynb #cell48
 def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
     """The translations of one line's sentences as one text again; warns of a line whose output was cut."""
     outputs: dict[int, list[str]] = {number: [] for number in places}
     for number, translation in zip(places, translations, strict=True):
         outputs[number].append(translation.text)
-        if not translation.finished:
-            warnings.warn(f"line {number}: the translation reached its limit and was cut there", stacklevel=3)
+        warn_if_cut(number, translation)
     return [" ".join(sentences) for sentences in outputs.values()]
 
-# %% ../../nbs/translation/translator.ipynb #cell48
+# %% ../../nbs/translation/translator.ipynb #cell49
 def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
     """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
 
@@ -328,7 +335,7 @@ def prepared(model: Transformer, precision: str = "float32") -> FastTransformer 
         raise ValueError(f"precision is {precision!r}: a {type(model).__name__} is searched in float32 only")
     return model
 
-# %% ../../nbs/translation/translator.ipynb #cell50
+# %% ../../nbs/translation/translator.ipynb #cell51
 class Translator(TextModel):
     """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
 
@@ -348,10 +355,13 @@ class Translator(TextModel):
         self, texts: Sequence[str], n: int, beam_size: int = 4, alpha: float = 0.6, unknown: str = "error",
         batch_tokens: int = 4096, first_line: int = 1,
     ) -> list[list[Translation]]:
-        """The n best translations of each text, best first; n is at most the beam size."""
-        _, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), False, unknown)
+        """The n best translations of each text, best first; n is at most the beam size. Warns if the best was cut."""
+        numbers, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), False, unknown)
         found = search_batches(self.fast, rows, beam_size, alpha, n, batch_tokens)
-        return [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
+        results = [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
+        for number, (best, *_) in zip(numbers, results, strict=True):
+            warn_if_cut(number, best)
+        return results
 
     def translate(
         self, texts: Sequence[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False, unknown: str = "error",
@@ -359,7 +369,8 @@ class Translator(TextModel):
     ) -> list[str]:
         """The best translation of each text; `split` cuts a text that is too long at the ends of its sentences.
 
-        Messages count lines from `first_line`. Warns when an output reached its limit and was cut.
+        Messages count lines from `first_line`. Warns when an output reached its limit and was cut; Python shows a
+        warning of the same words once.
         """
         places, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), split, unknown)
         found = search_batches(self.fast, rows, beam_size, alpha, 1, batch_tokens)
@@ -369,7 +380,10 @@ class Translator(TextModel):
         self, lines: Iterable[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False,
         unknown: str = "error", lines_at_once: int = 1,
     ) -> Iterator[str]:
-        """Translations of lines as they come, so many at a time: more is faster. Raises what `translate` raises."""
+        """Translations of lines as they come, so many at a time: more is faster.
+
+        Raises what `translate` raises, at the first translation that is asked for.
+        """
         if isinstance(lines, str) or lines_at_once < 1:
             raise ValueError("give lines one by one, not a string, and at least one at once (lines_at_once)")
         source, number = iter(lines), 1
