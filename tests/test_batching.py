@@ -83,6 +83,18 @@ def test_a_foreign_pairs_json_is_no_reason_to_delete_its_neighbours(tokenizer, t
     assert (tmp_path / "novel.txt").read_text() == "mine"
 
 
+def test_a_lone_pairs_json_may_be_somebodys(tokenizer, tmp_path):
+    (tmp_path / "pairs.json").write_text("[[1, 2]]")
+    with pytest.raises(ValueError, match="holds other things"):
+        TokenizedPairs.build(TEXTS, tokenizer, tmp_path)
+    assert (tmp_path / "pairs.json").read_text() == "[[1, 2]]"
+
+
+def test_a_pair_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="pair 3 has no tokens"):
+        token_batches(np.array([5, 5, 5, 0]), np.array([5, 5, 5, 0]), 64)
+
+
 def test_a_link_and_the_working_directory_are_directories_too(tokenizer, tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")

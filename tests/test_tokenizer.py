@@ -214,6 +214,14 @@ def test_damaged_files_are_one_clear_error(joint, tmp_path, name, damage):
         PairTokenizer.load(tmp_path)
 
 
+def test_a_tokeniser_that_ends_no_text_is_refused(joint, tmp_path):
+    joint.save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content | {"post_processor": None}))
+    with pytest.raises(ValueError, match=r"doesn't end a text with \[eos\]"):
+        PairTokenizer.load(tmp_path)
+
+
 def test_foreign_and_newer_files(joint, tmp_path):
     joint.save(tmp_path)
     (tmp_path / "tokenizer.json").write_text(foreign())

@@ -87,7 +87,8 @@ def write_directory(
     """
     scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
     try:
-        if directory.exists() and {path.name for path in directory.iterdir()} - FILES:
+        names = {path.name for path in directory.iterdir()} if directory.exists() else set()
+        if names - FILES or names == {"pairs.json"}:  # a common name, alone no sign that the directory is ours
             raise ValueError(f"{directory} holds other things than tokenised pairs: name a new or an empty directory")
         scratch.mkdir(parents=True)
         with (scratch / "src.tokens").open("wb") as src_file, (scratch / "tgt.tokens").open("wb") as tgt_file:
@@ -215,8 +216,10 @@ def cut_points(longer: np.ndarray, max_tokens: int, names: np.ndarray) -> list[i
     """Where to cut a sequence of lengths so that rows × longest is at most `max_tokens` in each piece.
 
     Raises:
-        ValueError: one length alone exceeds `max_tokens`; the message has its name.
+        ValueError: one length alone exceeds `max_tokens`, or is 0; the message has its name.
     """
+    if longer.min() < 1:
+        raise ValueError(f"pair {names[int(longer.argmin())]} has no tokens: leave it out")
     worst = int(longer.argmax())
     if longer[worst] > max_tokens:
         raise ValueError(

@@ -211,6 +211,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
     wrong = [token for token, i in special.items() if tokenizer.token_to_id(token) != i]
     if wrong:
         raise ValueError(f"{path}: made by another program ({', '.join(wrong)} not at its id); train one here")
+    if tokenizer.encode("").ids != [EOS]:
+        raise ValueError(f"{path}: doesn't end a text with [eos]; take another copy or train it again")
     ids = set(tokenizer.get_vocab().values())
     if ids != set(range(tokenizer.get_vocab_size())):
         raise ValueError(f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another copy or train it again")
