@@ -7,9 +7,9 @@
 The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Scored is what the recipe
 would have left, the average of ten checkpoints at the end that its patience sets. Beside it stands another system of
 the same run, whose end and number of checkpoints are chosen on the validation split. There alone the length penalty of
-both is chosen, too; a third system has ten checkpoints at the end and the penalty of the published script. Writes
-record.json and log.jsonl into the folder of results/ that has the run's name, where nbs/translation/multi30k.ipynb
-finds them.
+both is chosen, too; two more systems have ten checkpoints and the penalty of the published script, at the end and where
+its patience, which looks at the smoothed loss, would have ended the run. Writes record.json and log.jsonl into the
+folder of results/ that has the run's name, where nbs/translation/multi30k.ipynb finds them.
 """
 
 import json
@@ -26,9 +26,11 @@ from unittest.mock import patch
 import torch
 from sacrebleu.metrics import BLEU
 
+from annotated_transformer.data.batching import TokenizedPairs, collate, real_places, token_batches
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import moses_tokenize
-from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
+from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints, load_model
+from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
@@ -92,6 +94,28 @@ def end_by_patience(log: list[dict]) -> int:
     return losses[-1][1]
 
 
+@torch.inference_mode()
+def smoothed_validation(run: Path, checkpoint: Path) -> float:
+    """The validation loss per token that the published runs' patience looks at: smoothed like that of training."""
+    model, _ = load_model(checkpoint)
+    pairs = TokenizedPairs.open(run / "data" / "valid")
+    loss, tokens = 0.0, 0
+    for rows in token_batches(pairs.src_lengths, pairs.tgt_lengths, 8_192):
+        batch = collate(pairs, rows)
+        places = real_places(batch.tgt_out, model.config.pad_id)
+        logits = model(batch.src, batch.tgt_in).flatten(0, 1)[places]
+        loss += smoothed_cross_entropy(logits, batch.tgt_out.flatten()[places], 0.1).item()
+        tokens += batch.tokens
+    return loss / tokens
+
+
+def published_end(run: Path, last: int) -> tuple[int, list[dict]]:
+    """The update at which the published runs' patience would have ended this one, and the losses that say so."""
+    rows = [{"event": "validation", "step": step_of(each), "loss": smoothed_validation(run, each)}
+            for each in until(run, last)]
+    return end_by_patience(rows), [{"step": row["step"], "loss": round(row["loss"], 5)} for row in rows]
+
+
 def on_validation(translator: Translator, alpha: float) -> float:
     """BLEU of the validation split with a beam of five."""
     return evaluate(translator, "val", 5, alpha)["scores"][CONVENTION]["value"]
@@ -129,10 +153,12 @@ def main(run: Path, note: str) -> None:
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     described = json.loads((run / "run.json").read_text(encoding="utf-8"))
     patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
+    whole = min(8_000, last)
     choices = [
-        (end, count) for end in sorted({patient, min(8_000, last), last}) for count in COUNTS
+        (end, count) for end in sorted({patient, whole, last}) for count in COUNTS
         if len(until(run, end)) >= count]
     averages = {choice: on_validation(averaged(run, *choice), 1.0) for choice in choices}
+    patient_as_published, smoothed = published_end(run, whole)
     chosen = system(run, *max(choices, key=lambda choice: averages[choice]))
     record = {
         "commands": [
@@ -148,7 +174,9 @@ def main(run: Path, note: str) -> None:
         "seconds": log[-1]["seconds"],
         "averages": [{"end": e, "checkpoints": n, "bleu": bleu} for (e, n), bleu in averages.items()],
         "chosen": chosen,
-        "as_published": as_published(run, min(8_000, last)),
+        "smoothed_validation": smoothed,
+        "as_published": as_published(run, whole),
+        "as_published_with_patience": as_published(run, patient_as_published),
         "train_without_full_stop": without_full_stop([de for _, de in load_corpus("multi30k", "train", "en", "de")]),
     } | system(run, patient, 10)
     out = RESULTS / run.name
