@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import resource
 import shutil
 from dataclasses import replace
@@ -255,6 +256,15 @@ def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
     shutil.copytree(folder, folder.with_name(".old-model"))
     save_model(folder, new_model(1), data()[0])
     assert same(load_model(folder)[0], new_model(1)) and set(folder.parent.iterdir()) == {folder, left}
+
+
+def test_a_models_files_may_be_read_by_whoever_may_read_its_folder(tmp_path):
+    before = os.umask(0o027)
+    try:
+        save_model(tmp_path / "model", new_model(), data()[0])
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()} == {0o640}
 
 
 def test_two_who_save_to_one_place_write_no_mixture(folder):
