@@ -3,14 +3,15 @@
 import json
 import os
 import shutil
+import stat
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -38,8 +39,22 @@ Root = Annotated[
 ]
 
 
+def show_version(wanted: bool) -> bool:
+    """Print the package's version and end, if that is what was asked for."""
+    if wanted:
+        from annotated_transformer import __version__
+
+        print(__version__)
+        raise typer.Exit
+    return wanted
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """The Transformer of "Attention Is All You Need": train it, translate with it, measure it, look inside."""
 
 
@@ -48,7 +63,7 @@ def train(
     source: Annotated[
         str,
         typer.Argument(
-            help="A recipe, or the common prefix of your own files: data/train for data/train.en and data/train.de."
+            help="A recipe, or the common prefix of your own files: own/train for own/train.en and own/train.de."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME if none is named.")] = None,
@@ -81,13 +96,14 @@ def train(
 
     `annotated-transformer train phrasebook`
 
-    `annotated-transformer train multi30k-en-de-tiny --set steps=2000 --out runs/short`
+    `annotated-transformer train multi30k-en-de-tiny --set steps=2000`
 
-    `annotated-transformer train data/train --src en --tgt de --valid data/valid`
+    `annotated-transformer train own/train --src en --tgt de --valid own/valid`
 
     `annotated-transformer train wmt14-en-de-base --dry-run`
 
-    `torchrun --nproc-per-node 8 -m annotated_transformer.cli train wmt14-en-de-big --set sharded=true`
+    `torchrun --nproc-per-node 8 -m annotated_transformer.cli`
+    `train wmt14-en-de-big --set sharded=true`
     """
     from annotated_transformer.training.scale import one_voice
 
@@ -96,7 +112,7 @@ def train(
         folder = out or Path("runs") / Path(source).name
         pairs = training_pairs(plan, valid, root)
         new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)  # a place that can't be written is refused before the work begins
+        make_folder(folder)
         if dry_run:
             try:
                 found = rehearse(plan, folder / ".dry-run", *pairs, cpu=cpu)
@@ -108,6 +124,22 @@ def train(
                 console.print(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}", soft_wrap=True)
         else:
             train_and_tell(plan, folder, *pairs, cpu=cpu)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the run's folder before the work begins. Raises: ValueError when that can't be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder} can't be made ({error.strerror}): choose another --out") from None
+
+
+def tell(text: str) -> None:
+    """Print a line; when nobody reads any more, as after `| head`, go on in silence, since the log has it all."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def train_and_tell(
@@ -128,13 +160,11 @@ def train_and_tell(
             run.report = bar
             outcome = fit(run)
     else:
-        run.report = lambda record: console.print(line(record), soft_wrap=True)
+        run.report = lambda record: tell(line(record))
         outcome = fit(run)
     if run.accelerator.is_main_process:
         where = folder if outcome == "interrupted" else folder / "model"
-        console.print(
-            f"{outcome} at step {run.progress.step:,} after {run.progress.seconds:,.0f} s: {where}", soft_wrap=True
-        )
+        tell(f"{outcome} at step {run.progress.step:,} after {run.progress.seconds:,.0f} s: {where}")
 
 
 def rehearse(
@@ -196,11 +226,13 @@ def findings(plan: "Recipe", run: "Run", records: list[dict]) -> dict[str, int |
 
 def training_plan(source: str, own: list[str | None], settings_from: str | None) -> "Recipe":
     """The named recipe, or with own files' source language, target language and validation prefix, one applied to them."""
-    from annotated_transformer.training.recipes import recipe
+    from annotated_transformer.training.recipes import recipe, recipes
 
     if own == [None, None, None]:
         if settings_from is not None:
             raise ValueError("--recipe goes with files of your own; a recipe has its own settings, and --set changes them")
+        if source not in recipes() and any(Path(source).parent.glob(f"{Path(source).name}.*")):
+            raise ValueError(f"{source} is no recipe: for files of your own, give --src, --tgt and --valid too")
         return recipe(source)
     if None in own:
         raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
@@ -236,6 +268,8 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
             raise ValueError(f"unknown setting {name!r}: {nearest(name, sorted(owners.keys() - parts.keys()))}")
         if not equals:
             raise ValueError(f"--set {setting}: write NAME=VALUE")
+        if name in changes[owners[name]]:
+            raise ValueError(f"--set {name} is given twice: leave one out")
         changes[owners[name]][name] = parse(text, getattr(parts[owners[name]], name), name)
     architecture = replace(plan.architecture, **changes["architecture"])
     return replace(
@@ -285,26 +319,47 @@ def translate(
 
     `annotated-transformer translate "the twenty-first of March"`
 
-    `annotated-transformer translate --input test.en --model runs/multi30k-en-de-tiny/model > test.de`
+    `annotated-transformer translate -i test.en -m averaged > out.de`
 
     `echo "five kilometers" | annotated-transformer translate --n-best 3`
     """
-    translator = open_translator(model, device, precision)
+    from annotated_transformer.translation.search import check_beam
+
     if text is not None and input is not None:
         raise ValueError("give a text or --input, not both")
-    lines = [text] if text is not None else input_lines(input)
+    refuse_file(text, "--input")
     if n_best != 1 and split:
         raise ValueError("--n-best lists translations of whole sentences: leave out --split")
-    if n_best == 1:
-        at_once = 1 if input is None else 512
-        for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
-            print(translation, flush=True)
-        return
-    for number, line in enumerate(lines, start=1):
-        width = max(beam_size, n_best) if beam_size > 0 else beam_size
-        found = translator.n_best([line], n_best, width, alpha, unknown, first_line=number)
-        for candidate in found[0]:
-            print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
+    width = max(beam_size, n_best) if beam_size > 0 else beam_size
+    check_beam(width, n_best, alpha)
+    translator = open_translator(model, device, precision)
+    lines = [text] if text is not None else input_lines(input)
+    with naming(input):
+        if n_best == 1:
+            at_once = 1 if input is None else 512
+            for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
+                print(translation, flush=True)
+            return
+        for number, line in enumerate(lines, start=1):
+            for candidate in translator.n_best([line], n_best, width, alpha, unknown, first_line=number)[0]:
+                print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
+
+
+def refuse_file(text: str | None, option: str) -> None:
+    """Raises: ValueError when the name of a file stands where a sentence should."""
+    if text is not None and os.path.isfile(text):
+        raise ValueError(f"{text} is a file: {option} reads its lines")
+
+
+@contextmanager
+def naming(path: Path | None) -> Iterator[None]:
+    """An error that names a line names its file too."""
+    try:
+        yield
+    except ValueError as error:
+        if path is None or not str(error).startswith("line "):
+            raise
+        raise ValueError(f"{path}, {error}") from None
 
 
 def open_translator(model: Path, device: str, precision: str = "float32") -> "Translator":
@@ -357,16 +412,18 @@ def evaluate(
 
     `annotated-transformer evaluate --corpus phrasebook --split test`
 
-    `annotated-transformer evaluate --corpus multi30k --split test_2016_flickr -m runs/multi30k-en-de-tiny/model`
+    `annotated-transformer evaluate --corpus multi30k --split val -m averaged`
 
-    `annotated-transformer evaluate --hypothesis out.de --reference test.de --language de`
+    `annotated-transformer evaluate --hypothesis out.de --reference test.de`
+    `--language de`
     """
     from annotated_transformer.data.corpus import write_whole
     from annotated_transformer.translation.bleu import format_scores, scores
 
     if limit is not None and limit < 1:
         raise ValueError(f"--limit is {limit}: evaluate at least one pair")
-    refuse_places(save, record)
+    refuse_places(save, record, reads=[source, reference, hypothesis])
+    check_language(language)
     if hypothesis is not None:
         if reference is None or language is None or corpus is not None or source is not None:
             raise ValueError("--hypothesis needs --reference and --language, and no --corpus or --source")
@@ -408,15 +465,43 @@ def test_pairs(
     return parallel_files(source, reference)
 
 
-def refuse_places(*paths: Path | None) -> None:
-    """Raises: ValueError, before any work is done, for a file to write that is a folder or is named twice."""
+def check_language(language: str | None) -> None:
+    """Raises: ValueError for a code that is no language's, by the list of CLDR."""
+    from babel.localedata import locale_identifiers
+
+    if language is not None and language not in locale_identifiers():
+        raise ValueError(f"unknown language {language!r}: write a code such as en or de")
+
+
+def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> None:
+    """Raises: ValueError, before any work is done, for a file that can't be written or should not be.
+
+    That is a folder, a file in no folder that may be written, one of the files that are read, one that is named twice,
+    and standard output, where the summary goes, if that is a file.
+    """
     named = [path for path in paths if path is not None]
     for path in named:
         if path.is_dir():
             raise ValueError(f"{path} is a folder: name a file")
+        above = next(folder for folder in path.absolute().parents if folder.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK):
+            raise ValueError(f"{path} can't be written: {above} is no folder that may be written; name another file")
+        if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in reads):
+            raise ValueError(f"{path} is read by this command: name another file to write")
+        if path.exists() and same_as_output(path):
+            raise ValueError(f"{path} is standard output, where the summary goes: name a file")
     files = [os.path.realpath(path) for path in named if path.is_file() or not path.exists()]
     if len(set(files)) < len(files):
         raise ValueError(f"{named[-1]} is named twice: name a file for each")
+
+
+def same_as_output(path: Path) -> bool:
+    """Whether a path is the file that standard output was sent to."""
+    try:
+        output = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):  # no real file, as in tests
+        return False
+    return stat.S_ISREG(output.st_mode) and os.path.samestat(path.stat(), output)
 
 
 @app.command()
@@ -433,16 +518,19 @@ def score(
 
     `annotated-transformer score "March 3" "3. März"`
 
-    `annotated-transformer score --files test.en test.de -m runs/multi30k-en-de-tiny/model`
+    `annotated-transformer score --files test.en test.de -m averaged`
     """
     from annotated_transformer.data.corpus import parallel_files
 
+    if not files:
+        refuse_file(source, "--files")
     translator = open_translator(model, device)
     pairs = list(parallel_files(source, target)) if files else [(source, target)]
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     for result, one, other in zip(translator.score(sources, targets), sources, targets, strict=True):
         mean = result.total / len(result.token_log_probabilities)
-        print(f"{result.total:.4f}\t{mean:.4f}\t{one}\t{other}", flush=True)
+        columns = [f"{result.total:.4f}", f"{mean:.4f}", *(" ".join(side.split()) for side in (one, other))]
+        print("\t".join(columns), flush=True)
 
 
 @app.command()
@@ -482,7 +570,9 @@ def attend(
 def average(
     checkpoints: Annotated[list[Path], typer.Argument(help="Model or checkpoint folders, or one run's folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
-    last: Annotated[int, typer.Option(help="Of a run's folder, the last so many checkpoints.")] = 5,
+    last: Annotated[
+        int | None, typer.Option(help="Of a run's folder, the last so many checkpoints; 5 if not named.")
+    ] = None,
 ) -> None:
     """Average the weights of checkpoints into one model.
 
@@ -490,12 +580,18 @@ def average(
 
     `annotated-transformer average runs/multi30k-en-de-tiny --last 5 --out averaged`
     """
+    from annotated_transformer.after.pretrained import is_marian
     from annotated_transformer.training import checkpoint
 
-    if last < 1:
+    if last is not None and last < 1:
         raise ValueError(f"--last is {last}: average at least one checkpoint")
-    folders = checkpoint.checkpoints(checkpoints[0])[-last:] if len(checkpoints) == 1 else []
-    folders = folders or checkpoints
+    of_run = checkpoint.checkpoints(checkpoints[0]) if len(checkpoints) == 1 else []
+    if last is not None and not of_run:
+        raise ValueError("--last goes with one run's folder that has checkpoints: leave it out for models")
+    folders = of_run[-(last or 5) :] or checkpoints
+    for folder in folders:
+        if is_marian(folder):
+            raise ValueError(f"{folder} was imported, and imported models can't be averaged")
     checkpoint.average_checkpoints(folders, out)
     console.print(f"averaged {len(folders)} checkpoints into {out}", soft_wrap=True)
 
@@ -519,7 +615,7 @@ def export(
 
     `annotated-transformer export marian phrasebook-marian`
 
-    `annotated-transformer export ctranslate2 small --quantization int8 -m runs/multi30k-en-de-tiny/model`
+    `annotated-transformer export ctranslate2 small --quantization int8`
 
     `annotated-transformer export onnx graphs --attention`
     """
@@ -563,7 +659,7 @@ def info(
 
     if not 1 <= length <= 10**6:
         raise ValueError(f"--length is {length}: count operations for at least one token and at most a million")
-    config = preset(name) if name in table_3() or not Path(name).exists() else architecture_of(name)
+    config = preset(name) if name in table_3() or not name or not Path(name).exists() else architecture_of(name)
     table = Table("setting", "value", title=name)
     for setting, value in config.to_dict().items():
         table.add_row(setting, str(value))
@@ -623,7 +719,13 @@ def main() -> None:
     try:
         if sys.stdout is None:
             raise ValueError("standard output is closed: send it to a file, or to /dev/null if it isn't wanted")
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
+    except typer.Abort:
+        sys.exit(130)
+    except UnicodeEncodeError as error:
+        place = f"{error.object[error.start]!a} ({error.encoding})"
+        print(f"error: standard output can't hold {place}: set PYTHONIOENCODING=utf-8", file=sys.stderr)
+        sys.exit(2)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -633,6 +735,24 @@ def main() -> None:
             raise
         print("error: out of memory: take a smaller beam, batch or model, or another --device", file=sys.stderr)
         sys.exit(2)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # the mark of typer's own, whose class has moved between versions
+            raise
+        print_misuse(error)
+        sys.exit(2)
+
+
+def print_misuse(error: Any) -> None:
+    """A usage error in one line with a remedy; the error of a bare command, which has shown its help, has no words."""
+    words = " ".join(error.format_message().split()).rstrip(".")
+    command = getattr(getattr(error, "ctx", None), "command_path", None) or "annotated-transformer"
+    hint = f"see {command} --help"
+    if "unexpected extra argument" in words:
+        hint = "put a text of several words in quotes"
+    elif "No such option: -" in words and "--" not in words:
+        hint = "write -- before a text that begins with -"
+    if words:
+        print(f"error: {words}; {hint}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::mkldn
             "aten::_scaled_dot_product_flash_attention_for_cpu",
             "aten::_scaled_dot_product_flash_attention_for_cpu_backward")
 PRECISIONS = ["fp32", "bf16"]
-LOSS_TOKENS = {"tiny": 1_024, "small": 256, "base-8k": 256}  # in a batch of the runs that compare losses
+LOSS_TOKENS = {"tiny": 1_024, "small": 256, "base-8k": 128}  # in a batch of the runs that compare losses
 ALLOCATORS = {  # what the GNU C library does with freed memory, by variables of its own
     "as it comes": {}, "keeps all": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}}
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from annotated_transformer import cli
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
@@ -354,3 +356,109 @@ def test_a_place_that_cannot_be_written(run, model, tmp_path):
     refused(run("attend", "-m", model, "March 3", "--out", tmp_path), "is a folder")
     refused(run("average", model, "--out", file / "mean"), "file")
     refused(run("train", "phrasebook", "--out", file / "run"), "file")
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["translate", "five", "kilometers"], ["kilometers", "in quotes"]),
+    (["translate", "--bean-size", "2", "x"], ["--bean-size", "translate --help"]),
+    (["translate", "--beam-size", "nan", "x"], ["--beam-size", "translate --help"]),
+    (["trian", "phrasebook"], ["trian", "train"]),
+    (["translate", "- five kilometers"], ["write -- before"]),
+    (["translate", "--n-best", "0", "x"], ["n_best is 0"]),
+    (["translate", "--n-best", "2", "--split", "x"], ["--split"]),
+    (["train", "phrasebook", "--set", "steps=2", "--set", "steps=3"], ["steps is given twice"]),
+    (["evaluate", "--hypothesis", "a", "--reference", "b", "--language", "klingon"], ["klingon", "such as en"]),
+    (["average", "a", "b", "--last", "1", "--out", "c"], ["--last"]),
+    (["info", ""], ["unknown preset ''"]),
+    (["evaluate", "--corpus", "multi30k", "--split", "val", "--root", "/nowhere"], ["/nowhere is no directory"])])
+def test_each_misuse_is_one_line(run, arguments, words):
+    refused(run(*arguments), *words)
+
+
+def test_the_version(run):
+    assert run("--version")[:2] == (0, "0.1.0\n")
+
+
+def test_examples_fit_a_narrow_terminal():
+    """A wrapped example, pasted, would be two commands, and `> file` on the second empties the file."""
+    examples = [line.strip() for line in Path(cli.__file__).read_text().splitlines() if line.strip().startswith("`")]
+    assert len(examples) > 15 and all(len(each) <= 80 for each in examples)
+
+
+def test_what_is_read_is_not_written_over(run, model, tmp_path):
+    source, reference = lines(tmp_path / "s.en", "March 3"), lines(tmp_path / "r.de", "3. März")
+    own = ["evaluate", "-m", model, "--source", source, "--reference", reference]
+    refused(run(*own, "--save", reference), "read by this command")
+    refused(run(*own, "--record", source), "read by this command")
+    refused(run(*own, "--save", source / "x"), "no folder")
+    refused(run("average", model, "--out", model), "would be replaced")
+    refused(run("translate", "-m", model, source), "--input reads its lines")
+    refused(run("score", "-m", model, source, reference), "--files reads its lines")
+    assert (source.read_text(), reference.read_text()) == ("March 3\n", "3. März\n")
+
+
+def test_a_read_only_page_stays(run, model, tmp_path):
+    page = lines(tmp_path / "page.html", "mine")
+    page.chmod(0o444)
+    refused(run("attend", "-m", model, "March 3", "--out", page), "read-only")
+    assert page.read_text() == "mine\n"
+
+
+def test_a_blank_line_of_a_file_is_named_with_its_file(run, model, tmp_path):
+    refused(run("translate", "-m", model, "-i", lines(tmp_path / "in.en", "March 3", "")), "in.en, line 2 is blank")
+
+
+def test_invisible_characters_are_named_by_their_number(run, model):
+    refused(run("translate", "-m", model, "March\u200b 3"), "U+200B")
+
+
+def test_a_config_that_only_nests(run, model, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "deep")
+    (folder / "config.json").write_text("[" * 200_000)
+    refused(run("translate", "-m", folder, "March 3"), "config.json can't be read")
+
+
+def test_own_files_without_languages(run, tmp_path):
+    lines(tmp_path / "train.en", "x")
+    refused(run("train", tmp_path / "train"), "--src, --tgt and --valid")
+
+
+def test_standard_output_that_is_the_file_to_write(model, tmp_path):
+    command = [sys.executable, "-m", "annotated_transformer.cli", "attend", "-m", model, "March 3", "-o", "/dev/stdout"]
+    with (tmp_path / "page.html").open("w") as page:
+        found = subprocess.run(list(map(str, command)), stdout=page, stderr=subprocess.PIPE, text=True)
+    assert found.returncode == 2 and "standard output" in found.stderr and (tmp_path / "page.html").read_text() == ""
+
+
+def test_an_output_that_cannot_hold_the_letters(tmp_path):
+    command = [sys.executable, "-m", "annotated_transformer.cli", "translate", "March 3"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert found.returncode == 2 and found.stderr.startswith("error: standard output can't hold '\\xe4' (ascii)")
+
+
+def test_training_goes_on_when_nobody_reads(tmp_path):
+    for name in ("train", "valid"):
+        for side in ("en", "de"):
+            lines(tmp_path / f"{name}.{side}", *["one two three"] * 30)
+    tiny = "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=50 max_tokens=64 batch_tokens=64 precision=fp32"
+    tiny += " steps=6 log_every=1"
+    command = ["train", tmp_path / "train", "--src", "en", "--tgt", "de", "--valid", tmp_path / "valid", "--cpu"]
+    command += ["--out", tmp_path / "run", *(word for each in tiny.split() for word in ("--set", each))]
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = subprocess.run([sys.executable, "-m", "annotated_transformer.cli", *map(str, command)], stdout=writing,
+                           stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert found.returncode == 0 and found.stderr == "" and (tmp_path / "run" / "model").is_dir(), found
+    assert len((tmp_path / "run" / "log.jsonl").read_text().splitlines()) >= 6
+
+
+def test_a_data_folder_of_the_users_own_is_left_alone(run, tmp_path):
+    (tmp_path / "data" / ".git").mkdir(parents=True)
+    for name in ("train", "valid"):
+        for side in ("en", "de"):
+            lines(tmp_path / "data" / f"{name}.{side}", "one two three")
+    own = ["--src", "en", "--tgt", "de", "--valid", tmp_path / "data" / "valid", "--cpu", "--out", tmp_path]
+    refused(run("train", tmp_path / "data" / "train", *own), "was not made by a run")
+    assert (tmp_path / "data" / ".git").is_dir() and not (tmp_path / "data" / "recipe.json").exists()

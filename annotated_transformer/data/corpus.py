@@ -8,6 +8,7 @@ __all__ = ['open_text', 'read_lines', 'ParallelFiles', 'parallel_files', 'parall
            'cache', 'file_below', 'find_file', 'HubPairs', 'TatoebaSplit', 'find_corpus', 'Unescaped', 'load_corpus']
 
 # %% ../../nbs/data/corpus.ipynb #cell2
+import errno
 import gzip
 import hashlib
 import html
@@ -242,7 +243,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write a file under a temporary name and rename it, so that no reader ever sees half of it.
 
     Raises:
-        ValueError: the directory can't be written or the disk is full.
+        ValueError: the file is read-only, the directory can't be written or the disk is full.
     """
     device = str(path.parent) in ("/dev", "/dev/fd") or path.exists() and not path.is_file()
     path = path if device else Path(os.path.realpath(path))  # a link stays a link
@@ -252,6 +253,8 @@ def write_whole(path: Path, data: bytes) -> None:
             path.write_bytes(data)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.stat().st_mode & 0o222:  # a rename would not ask
+            raise PermissionError(errno.EACCES, "it is read-only")
         scratch.write_bytes(data)
         if path.exists():
             shutil.copymode(path, scratch)
@@ -315,9 +318,11 @@ def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the cache, else downloaded there.
 
     Raises:
-        ValueError: a file is there with other content, or it can't be downloaded.
+        ValueError: the directory isn't there, a file is there with other content, or it can't be downloaded.
     """
     given = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+    if given and not Path(given).is_dir():
+        raise ValueError(f"{given} is no directory: name the one that holds the corpora, or none for a cache")
     found = given and file_below(Path(given), file) or file_below(cache(), file)
     return found or download(file, cache())
 

@@ -231,7 +231,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; training writes it into a model's directory") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not readable ({error}); copy or train it again") from None
     about = found if isinstance(found, dict) else {}
     if type(about.get("format")) is int and about["format"] != 1:

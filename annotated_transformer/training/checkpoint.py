@@ -57,7 +57,7 @@ def written_here(folder: Path) -> bool:
     """Whether the folder has a config.json of this package's making."""
     try:
         about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(about, dict) and {"format", "architecture"} <= about.keys()
 
@@ -153,7 +153,7 @@ def read_json(path: Path) -> dict:
         model = path.parent / "model"
         hint = f"did you mean {model}?" if model.is_dir() else "take another folder or another copy"
         raise ValueError(f"{path} is missing: {hint}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} can't be read ({error}): take another copy or an earlier checkpoint") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds no JSON object: it was not written by this package")
@@ -308,8 +308,13 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 # %% ../../nbs/training/checkpoint.ipynb #cell77
 def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
-    """Save the average of some checkpoints as a model folder. Raises: ValueError when they don't match."""
+    """Save the average of some checkpoints as a model folder.
+
+    Raises: ValueError when they don't match, or when the average would replace one of them.
+    """
     paths = [Path(folder) for folder in folders]
+    if any(path.exists() and Path(out).exists() and path.samefile(out) for path in paths):
+        raise ValueError(f"{out} is one of the models to average and would be replaced: choose another folder")
     weights = average_weights(paths)
     names = [name for name in ("config.json", "tokenizer.json", "text.json", "target_tokenizer.json")
              if (paths[0] / name).exists()]

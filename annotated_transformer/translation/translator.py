@@ -56,9 +56,10 @@ def check_known(
 ) -> None:
     """Raises: ValueError naming the characters of a line that became the unknown token."""
     if unk_id in row:
-        strange = [character for character in dict.fromkeys(line) if unk_id in encode([character])[0]]
+        strange = [character for character in dict.fromkeys(line) if unk_id in encode([character])[0]] or list(line)
+        shown = [character if character.isprintable() else f"U+{ord(character):04X}" for character in strange[:20]]
         raise ValueError(
-            f"{name} has characters that this model never saw: {' '.join(strange[:20]) or line}; "
+            f"{name} has characters that this model never saw: {' '.join(shown)}; "
             "replace them, or let them pass as unknown (unknown='keep'; for the command translate, --unknown keep)")
 
 # %% ../../nbs/translation/translator.ipynb #cell13
