@@ -52,7 +52,7 @@ def heatmap(
     ax: Axes | None = None,
 ) -> Figure:
     """Draw a matrix (rows × columns) as coloured squares with labelled axes."""
-    array = np.asarray(values.detach() if isinstance(values, Tensor) else values, dtype=float)
+    array = np.asarray(values.detach().float().cpu() if isinstance(values, Tensor) else values, dtype=float)
     if ax is None:
         _, ax = axes(max(3.0, 1.6 + 0.35 * array.shape[1]), max(2.4, 1.1 + 0.3 * array.shape[0]))
     low, high = limits or (float(array.min()), float(array.max()))
@@ -80,7 +80,7 @@ def matrices(
     digits: int | None = None,
 ) -> Figure:
     """Draw named matrices (rows × columns) side by side with one colour scale."""
-    arrays = {name: np.asarray(values.detach(), dtype=float) for name, values in panels.items()}
+    arrays = {name: np.asarray(values.detach().float().cpu(), dtype=float) for name, values in panels.items()}
     height, width = next(iter(arrays.values())).shape
     size = (len(arrays) * max(1.9, 0.36 * width + 0.6) + 0.9, max(2.3, 0.36 * height + 1.3))
     figure, grid = plt.subplots(1, len(arrays), figsize=size, layout="constrained", squeeze=False, sharey=True)

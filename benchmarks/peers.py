@@ -2,13 +2,12 @@
 
 Each peer is used as its own documentation shows it. What a library lacks (embeddings, positions, the tied output
 layer) it gets from ours; what it computes itself (attention, norms, dropout, all logits at once) stays its own.
+A library is imported where it is used, so that one that isn't installed leaves the others to be measured.
 """
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import MarianConfig, MarianMTModel
-from x_transformers import Decoder, Encoder
 
 from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.model.config import TransformerConfig
@@ -95,6 +94,8 @@ class MarianPeer(nn.Module):
     """Hugging Face's `MarianMTModel` with ReLU and our weights; positions come in another order, so weights do too."""
 
     def __init__(self, ours: Transformer, smoothing: float):
+        from transformers import MarianConfig, MarianMTModel
+
         super().__init__()
         self.pad_id, self.smoothing = ours.config.pad_id, smoothing
         off = {"attention_dropout": 0.0, "activation_dropout": 0.0}
@@ -112,6 +113,8 @@ class XTransformersPeer(Peer):
     """The stacks of `x-transformers`, post-norm, ReLU, its flash attention; its norms have no bias."""
 
     def __init__(self, ours: Transformer, smoothing: float):
+        from x_transformers import Decoder, Encoder
+
         super().__init__(ours, smoothing)
         c = self.config
         common = {

@@ -227,6 +227,7 @@ def peak_memory(size: str, name: str, precision: str, path: str) -> int:
 
     Adam's moments are made at the end of the first update, so only the second has everything.
     """
+    torch.set_num_threads(1)
     found = load_file(path)
     batch = Batch(found["src"], found["tgt_in"], found["tgt_out"])
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten

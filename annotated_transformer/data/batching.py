@@ -271,7 +271,7 @@ def real_places(ids: Int[Tensor, "batch len"], pad_id: int) -> Int[Tensor, "toke
 def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     """The tensor on a device; a GPU fetches it from pinned memory in its own time."""
     if torch.device(device).type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
+        return tensor.contiguous().pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 # %% ../../nbs/data/batching.ipynb #cell50

@@ -56,7 +56,8 @@ def log_probabilities(
 ) -> Float[Tensor, "*batch vocab"]:
     """log p(next token), with −∞ for the two tokens that no sentence contains: padding and begin."""
     log_probs = logits.float().log_softmax(dim=-1)
-    log_probs[..., [config.pad_id, config.bos_id]] = -math.inf
+    for token in (config.pad_id, config.bos_id):  # one by one: a list of places would have to be copied to a GPU
+        log_probs[..., token] = -math.inf
     return log_probs
 
 # %% ../../nbs/translation/search.ipynb #cell14

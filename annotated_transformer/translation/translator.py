@@ -326,7 +326,7 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
 def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
     """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
 
-    The fast form has copies of the weights as they are now: make a new one after training the model further.
+    The fast form has copies of the matrices and shares the rest: make a new one after training the model further.
 
     Raises: ValueError for an unknown precision, or another than float32 where there is no fast form.
     """
