@@ -69,7 +69,8 @@ def flops(config: TransformerConfig, src_len: int, tgt_len: int) -> Flops:
 def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
     """Table 1's complexity per layer with its constants: multiply-adds of one layer on n positions of size d.
 
-    The separable convolution is §4's. k is the width of a convolution's kernel, r the number of positions restricted self-attention looks at, n at most.
+    The separable convolution is §4's. k is the width of a convolution's kernel, r the number of positions that
+    restricted self-attention looks at, n at most.
     """
     return {
         "self-attention": 2 * n * n * d,

@@ -25,7 +25,7 @@ def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
 
 # %% ../../nbs/model/position.ipynb #cell35
 def rows_of(table: Float[Tensor, "max_length d_model"], start: int, n: int) -> Float[Tensor, "n d_model"]:
-    """Rows start to start + n − 1 of a table of position codes. Raises: ValueError before its first or past its last."""
+    """Rows start to start + n − 1 of a table of position codes. Raises: ValueError if one of them isn't there."""
     if start < 0:
         raise ValueError(f"start is {start}: the first position is 0")
     if start + n > len(table):

@@ -38,7 +38,8 @@ from .schedule import adam
 class TrainingConfig:
     """How to train one model. Steps, batch, warm-up, smoothing and `keep` default to the paper's base run (§5, §6.1).
 
-    The rest the paper doesn't name, or not in updates: its checkpoints are ten minutes apart. Steps, warm-up and the intervals between log lines and between checkpoints count optimizer updates.
+    The rest the paper doesn't name, or not in updates: its checkpoints are ten minutes apart. Steps, warm-up and the
+    intervals between log lines and between checkpoints count optimizer updates.
     """
 
     steps: int = 100_000

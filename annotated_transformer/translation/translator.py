@@ -6,7 +6,7 @@
 __all__ = ['count_from', 'check_lines', 'check_known', 'encode_lines', 'split_sentences', 'cut_long', 'pad_rows',
            'length_batches', 'search_batches', 'Translation', 'to_translations', 'Score', 'force_batches',
            'record_attention', 'Attention', 'token_labels', 'look_inside', 'find_device', 'TextModel', 'encode_parts',
-           'warn_if_cut', 'join_parts', 'prepared', 'Translator']
+           'warn_if_cut', 'best_first', 'join_parts', 'prepared', 'Translator']
 
 # %% ../../nbs/translation/translator.ipynb #cell2
 import re
@@ -307,13 +307,21 @@ def encode_parts(
         tokenizer.encode_source, sentences, limit, places, unknown, unk_id=tokenizer.unk_id, remedy=remedy)
     return places, rows
 
-# %% ../../nbs/translation/translator.ipynb #cell47
+# %% ../../nbs/translation/translator.ipynb #cell48
 def warn_if_cut(number: int, translation: Translation) -> None:
     """Warn of a line whose output reached its limit."""
     if not translation.finished:
         warnings.warn(f"line {number}: the translation reached its limit and was cut there", stacklevel=4)
 
-# %% ../../nbs/translation/translator.ipynb #cell48
+# %% ../../nbs/translation/translator.ipynb #cell49
+def best_first(numbers: list[int], found: list[list[Hypothesis]], tokenizer: PairTokenizer) -> list[list[Translation]]:
+    """The hypotheses of each line as text; warns of a line whose best was cut."""
+    results = [to_translations(hypotheses, tokenizer) for hypotheses in found]
+    for number, (best, *_) in zip(numbers, results, strict=True):
+        warn_if_cut(number, best)
+    return results
+
+# %% ../../nbs/translation/translator.ipynb #cell51
 def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
     """The translations of one line's sentences as one text again; warns of a line whose output was cut."""
     outputs: dict[int, list[str]] = {number: [] for number in places}
@@ -322,7 +330,7 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
         warn_if_cut(number, translation)
     return [" ".join(sentences) for sentences in outputs.values()]
 
-# %% ../../nbs/translation/translator.ipynb #cell49
+# %% ../../nbs/translation/translator.ipynb #cell52
 def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
     """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
 
@@ -336,7 +344,7 @@ def prepared(model: Transformer, precision: str = "float32") -> FastTransformer 
         raise ValueError(f"precision is {precision!r}: a {type(model).__name__} is searched in float32 only")
     return model
 
-# %% ../../nbs/translation/translator.ipynb #cell51
+# %% ../../nbs/translation/translator.ipynb #cell54
 class Translator(TextModel):
     """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
 
@@ -359,10 +367,7 @@ class Translator(TextModel):
         """The n best translations of each text, best first; n is at most the beam size. Warns if the best was cut."""
         numbers, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), False, unknown)
         found = search_batches(self.fast, rows, beam_size, alpha, n, batch_tokens)
-        results = [to_translations(hypotheses, self.tokenizer) for hypotheses in found]
-        for number, (best, *_) in zip(numbers, results, strict=True):
-            warn_if_cut(number, best)
-        return results
+        return best_first(numbers, found, self.tokenizer)
 
     def translate(
         self, texts: Sequence[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False, unknown: str = "error",
@@ -370,8 +375,7 @@ class Translator(TextModel):
     ) -> list[str]:
         """The best translation of each text; `split` cuts a text that is too long at the ends of its sentences.
 
-        Messages count lines from `first_line`. Warns when an output reached its limit and was cut; Python shows a
-        warning of the same words once.
+        Messages count lines from `first_line`. Warns when an output reached its limit and was cut.
         """
         places, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), split, unknown)
         found = search_batches(self.fast, rows, beam_size, alpha, 1, batch_tokens)
@@ -381,10 +385,7 @@ class Translator(TextModel):
         self, lines: Iterable[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False,
         unknown: str = "error", lines_at_once: int = 1,
     ) -> Iterator[str]:
-        """Translations of lines as they come, so many at a time: more is faster.
-
-        Raises what `translate` raises, at the first translation that is asked for.
-        """
+        """Translations of lines as they come, so many at a time; raises as `translate`, when one is asked for."""
         if isinstance(lines, str) or lines_at_once < 1:
             raise ValueError("give lines one by one, not a string, and at least one at once (lines_at_once)")
         source, number = iter(lines), 1
