@@ -80,7 +80,7 @@ def train(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="NAME=VALUE for any setting of the recipe, its architecture or its training; may be repeated."
+            "--set", help="NAME=VALUE for any setting of the recipe, its architecture or its training; may be repeated, the last counts."
         ),
     ] = None,
     root: Root = None,
@@ -268,8 +268,6 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
             raise ValueError(f"unknown setting {name!r}: {nearest(name, sorted(owners.keys() - parts.keys()))}")
         if not equals:
             raise ValueError(f"--set {setting}: write NAME=VALUE")
-        if name in changes[owners[name]]:
-            raise ValueError(f"--set {name} is given twice: leave one out")
         changes[owners[name]][name] = parse(text, getattr(parts[owners[name]], name), name)
     architecture = replace(plan.architecture, **changes["architecture"])
     return replace(

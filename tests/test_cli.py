@@ -366,7 +366,6 @@ def test_a_place_that_cannot_be_written(run, model, tmp_path):
     (["translate", "- five kilometers"], ["write -- before"]),
     (["translate", "--n-best", "0", "x"], ["n_best is 0"]),
     (["translate", "--n-best", "2", "--split", "x"], ["--split"]),
-    (["train", "phrasebook", "--set", "steps=2", "--set", "steps=3"], ["steps is given twice"]),
     (["evaluate", "--hypothesis", "a", "--reference", "b", "--language", "klingon"], ["klingon", "such as en"]),
     (["average", "a", "b", "--last", "1", "--out", "c"], ["--last"]),
     (["info", ""], ["unknown preset ''"]),
