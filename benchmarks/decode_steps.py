@@ -10,6 +10,7 @@ which nbs/translation/speed.ipynb shows.
 import argparse
 import json
 import platform
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -467,6 +468,50 @@ def by_rows(fast: FastTransformer, counts: tuple[int, ...] = (1, 4, 16, 32, 64, 
     return found
 
 
+class OpenStep(torch.nn.Module):
+    """A greedy step with everything that it reads and writes among its arguments, as a compiler wants it."""
+
+    def __init__(self, fast: FastTransformer):
+        super().__init__()
+        self.fast = fast
+
+    def forward(self, tokens, written, pasts, sources, src_mask):
+        memories = [object.__new__(speed.LayerMemory) for _ in pasts]
+        for memory, past, source in zip(memories, pasts, sources, strict=True):
+            memory.past, memory.source, memory.sizes = past, source, tuple(tensor.size(3) for tensor in source)
+        cache = FastCache(memories, src_mask, 1)
+        cache.length = written.size(0)
+        return FastTransformer.step.__wrapped__(self.fast, tokens, cache)
+
+
+def compiled(fast: FastTransformer, rows: int) -> dict:
+    """Milliseconds of a greedy step at place 12 as it is and compiled ahead of time, and the compiler's seconds.
+
+    Lengths of the past and of the sources stay open, the number of rows doesn't.
+    """
+    cache = fast.start(torch.randint(3, VOCABULARY, (rows, SOURCE)))
+    tokens, step = torch.randint(3, VOCABULARY, (rows,)), OpenStep(fast)
+    fast.step(tokens, cache)
+    pasts, sources = [layer.past for layer in cache.layers], [layer.source for layer in cache.layers]
+    inputs = tokens, torch.empty(12), pasts, sources, cache.src_mask
+    length = torch.export.Dim.AUTO
+    open_lengths = None, {0: length}, [None] * len(pasts), [({2: length}, {2: length})] * len(pasts), {3: length}
+    start = time.perf_counter()
+    exported = torch.export.export(step, inputs, dynamic_shapes=open_lengths, strict=False)
+    with tempfile.TemporaryDirectory() as folder:
+        package = torch._inductor.aoti_compile_and_package(exported, package_path=str(Path(folder) / "step.pt2"))
+        fused = torch._inductor.aoti_load_package(package)
+    waited = time.perf_counter() - start
+    assert torch.allclose(step(*inputs), fused(*inputs), atol=1e-3)
+    times: dict = {"as it is": [], "compiled": []}
+    for _ in range(15):
+        for name, way in (("as it is", step), ("compiled", fused)):
+            times[name].append(seconds(lambda way=way: [way(*inputs) for _ in range(max(1, 40 // rows))]))
+    each = {name: round(1000 * median(measured) / max(1, 40 // rows), 3) for name, measured in times.items()}
+    print(rows, each, flush=True)
+    return each | {"compiler's seconds": round(waited)}
+
+
 def by_threads(readable: Transformer) -> dict:
     """The floors, and the time of a step of a few numbers of rows, with one thread and with two."""
     found: dict = {}
@@ -520,7 +565,7 @@ def small() -> Transformer:
 def main() -> None:
     """Measure one part or all on one thread, and put it into the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["floors", "threads", "profile", "around", "small", "choice", "packing", "mixed", "changes"]
+    every = ["floors", "threads", "profile", "around", "small", "choice", "packing", "mixed", "compiled", "changes"]
     parser.add_argument("--part", nargs="+", choices=every, default=every, help="measure only these")
     parts = parser.parse_args().part
     warnings.simplefilter("ignore")
@@ -557,6 +602,12 @@ def main() -> None:
             record["mixed"] = {
                 name: ablations(mixed_variants(model), rounds, mixed_lengths)
                 for name, model, rounds in (("base", readable, 7), ("small", small().eval(), 25))}
+        if "compiled" in parts:
+            record["compiled"] = {
+                name: {str(rows): compiled(FastTransformer(model, precision), rows) for rows in (1, 64)}
+                for name, model, precision in (
+                    ("small, float32", small().eval(), "float32"), ("base, float32", readable, "float32"),
+                    ("base, int8", readable, "int8"))}
         if "changes" in parts:
             record["milliseconds"] = ablations(variants(readable))
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())

@@ -9,12 +9,12 @@ hands out: the highest sum of live bytes during one call, above what lived befor
 and comes out the same each time. At most about 7 GB are needed.
 """
 
+import argparse
 import copy
 import json
 import math
 import os
 import platform
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -336,11 +336,13 @@ def about() -> dict:
     }  # fmt: skip
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Measure the named sections, or all, and put each into the record as soon as it is there."""
-    for name in names:
-        if name not in SECTIONS:
-            sys.exit(f"growth.py: no section {name!r}: choose from {', '.join(SECTIONS)}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; without any, all")
+    names = parser.parse_args().sections
+    if unknown := sorted(set(names) - set(SECTIONS)):
+        parser.error(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
     torch.set_num_threads(1)
     for name in names or SECTIONS:
         torch.manual_seed(0)
@@ -353,4 +355,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""Score a Multi30k run on its three test sets by every convention and record it beside its training log.
+r"""Score a Multi30k run on its three test sets by every convention and record it beside its training log.
 
     torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny \
         --out runs/multi30k-en-de-tiny --set keep=180 --set patience=0 --set steps=14000
@@ -12,10 +12,10 @@ its patience, which looks at the smoothed loss, would have ended the run. Writes
 folder of results/ that has the run's name, where nbs/translation/multi30k.ipynb finds them.
 """
 
+import argparse
 import json
 import platform
 import shutil
-import sys
 import tempfile
 import time
 from dataclasses import asdict
@@ -148,8 +148,15 @@ def own_settings(training: dict) -> str:
     return " ".join(f"--set {name}={value}" for name, value in training.items() if value != plan[name])
 
 
-def main(run: Path, note: str) -> None:
+def main() -> None:
     """Choose end, checkpoints and search on the validation split, score the tests, write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="the folder that the training wrote")
+    parser.add_argument("note", nargs="?", default="", help="a note on the run for the record")
+    given = parser.parse_args()
+    run = given.run
+    if not (run / "run.json").exists():
+        parser.error(f"no run in {run}: give the folder that `train --out` wrote")
     log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     described = json.loads((run / "run.json").read_text(encoding="utf-8"))
     patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
@@ -169,7 +176,7 @@ def main(run: Path, note: str) -> None:
         "run": described,
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {name: version(name) for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")},
-        "note": note,
+        "note": given.note,
         "updates": last,
         "seconds": log[-1]["seconds"],
         "averages": [{"end": e, "checkpoints": n, "bleu": bleu} for (e, n), bleu in averages.items()],
@@ -188,4 +195,4 @@ def main(run: Path, note: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), " ".join(sys.argv[2:]))
+    main()

@@ -1,18 +1,19 @@
 """BLEU over training time on Multi30k, two processes each: Hugging Face's Marian under its own Trainer, beside ours.
 
-    torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny --out runs/ours
-    torchrun --standalone --nproc-per-node 2 benchmarks/time_to_quality.py train runs/hugging-face UPDATES
-    python benchmarks/time_to_quality.py score runs/ours runs/hugging-face
+    python benchmarks/time_to_quality.py        # an hour or two on two cores; what is trained already isn't again
 
 The baseline has the recipe's architecture, tokenized pairs, batches, first weights, schedule and label smoothing;
 model, loss, update and data loader are Hugging Face's, in float32, which is its faster precision on a CPU. At each
 checkpoint the last five are averaged and test2016 is translated greedily, each model by its own library; the score is
-BLEU 13a, lower-cased as the data is. Let ours keep all checkpoints that are to be scored (`--set keep=…`).
-Needs ANNOTATED_TRANSFORMER_DATA and OMP_NUM_THREADS=1. Writes results/time-to-quality.json.
+BLEU 13a, lower-cased as the data is. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
+holds it. Writes results/time-to-quality.json.
 """
 
+import argparse
 import json
+import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -166,7 +167,7 @@ def score(ours: Path, theirs: Path) -> None:
     pairs = list(load_corpus("multi30k", "test_2016_flickr", "en", "de"))
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     record = {
-        "commands": [line.strip() for line in __doc__.splitlines() if line.startswith("    ")],
+        "command": "python benchmarks/time_to_quality.py",
         "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, 2 processes of 1 thread",
         "versions": {name: version(name) for name in ("torch", "transformers", "accelerate", "sacrebleu")},
         "convention": CONVENTION, "averaged": AVERAGED,
@@ -175,9 +176,36 @@ def score(ours: Path, theirs: Path) -> None:
     OUT.write_text(json.dumps(record, indent=1) + "\n")
 
 
-if __name__ == "__main__":
+def in_two_processes(*arguments: str) -> None:
+    """Run this by torchrun, a thread each. Raises: CalledProcessError when it fails."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*torchrun, *arguments], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+def race(runs: Path, updates: int, baseline_updates: int) -> None:
+    """Train ours, then the baseline, one after the other on the same cores, and score both."""
+    ours, theirs = runs / "ours", runs / "hugging-face"
+    in_two_processes("-m", "annotated_transformer.cli", "train", "multi30k-en-de-tiny", "--out", str(ours),
+                     "--set", f"steps={updates}", "--set", "keep=1000", "--set", "patience=0")
+    if not (theirs / "checkpoints" / f"step-{baseline_updates // EVERY * EVERY:08d}").exists():
+        in_two_processes(__file__, "--train", str(theirs), "--baseline-updates", str(baseline_updates))
+    score(ours, theirs)
+
+
+def main() -> None:
+    """The whole race, or in each of the baseline's processes its part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs/race"), help="where both are trained")
+    parser.add_argument("--updates", type=int, default=1_653, help="of ours")
+    parser.add_argument("--baseline-updates", type=int, default=1_311, help="of Hugging Face's")
+    parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    if sys.argv[1] == "train":
-        train(Path(sys.argv[2]), int(sys.argv[3]))
+    if given.train:
+        train(given.train, given.baseline_updates)
     else:
-        score(Path(sys.argv[2]), Path(sys.argv[3]))
+        race(given.runs, given.updates, given.baseline_updates)
+
+
+if __name__ == "__main__":
+    main()
