@@ -28,6 +28,7 @@ from torch.profiler import ProfilerActivity, profile
 from annotated_transformer.data.corpus import write_whole
 from annotated_transformer.model.attention import split_heads
 from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.position import rows_of
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search, speed
@@ -422,6 +423,74 @@ def small_variants() -> dict[str, tuple[object, list]]:
             "keys and values apart": (apart, [(speed, "LayerMemory", TwoPasts)])}
 
 
+class OpenStep(torch.nn.Module):
+    """A step with everything that it reads and writes among its arguments, as a compiler wants it."""
+
+    def __init__(self, fast: FastTransformer):
+        super().__init__()
+        self.fast = fast
+
+    def forward(self, tokens, position, written, pasts, sources, past_mask, src_mask):
+        x = torch.add(position, F.embedding(tokens, self.fast.tgt_embedding.weight), alpha=self.fast.scale)
+        for layer, past, source in zip(self.fast.decoder, pasts, sources, strict=True):
+            kept = object.__new__(speed.LayerMemory)
+            kept.past, kept.source, kept.sizes = past, source, tuple(tensor.size(3) for tensor in source)
+            x = layer.step(x, kept, written.size(0), past_mask, src_mask)
+        return self.fast.output(x)
+
+
+class Compiled(Endless):
+    """Steps compiled ahead of time: a program for each beam size, for one sentence and for many, all lengths open."""
+
+    def __init__(self, model: Transformer, precision: str):
+        with patch.object(speed, "mkl_packed", lambda weight: None):  # the compiler can't take MKL's layout
+            super().__init__(model, precision)
+        self.programs: dict = {}
+        self.waited = 0.0
+
+    def step(self, tokens, cache):
+        kind = cache.beam_size, len(cache.src_mask) > 1
+        if kind not in self.programs and cache.length < 5:  # too short to be taken for any length
+            return super().step(tokens, cache)
+        position = rows_of(self.position_codes, cache.length, 1)
+        at, past_mask = cache.length * cache.beam_size, cache.advance()
+        for kept in cache.layers:
+            kept.write(at, kept.past.new_empty(*kept.past.shape[:2], cache.beam_size, kept.past.size(3)))
+        inputs = (tokens.contiguous(), position, torch.empty(at), [kept.past for kept in cache.layers],
+                  [kept.source for kept in cache.layers], past_mask, cache.src_mask)
+        if kind not in self.programs:
+            self.programs[kind] = self.compiled(inputs, many=kind[1])
+        cache.length += 1
+        scores = self.programs[kind](*inputs)
+        scores[:, self.config.eos_id] = -torch.inf
+        return scores
+
+    def compiled(self, inputs: tuple, many: bool) -> Callable:
+        """A program for such inputs, by AOTInductor."""
+        start, length = time.perf_counter(), torch.export.Dim.AUTO
+        rows = {0: length} if many else {}
+        longer = rows | {2: length}
+        mask = None if inputs[5] is None else rows | {3: length}
+        sizes = (rows or None, None, {0: length}, [longer] * len(inputs[3]), [(longer, longer)] * len(inputs[4]), mask,
+                 rows | {3: length})
+        exported = torch.export.export(OpenStep(self), inputs, dynamic_shapes=sizes, strict=False)
+        with tempfile.TemporaryDirectory() as folder:
+            package = torch._inductor.aoti_compile_and_package(exported, package_path=str(Path(folder) / "step.pt2"))
+            program = torch._inductor.aoti_load_package(package)
+        self.waited += time.perf_counter() - start
+        return program
+
+
+def compiled(model: Transformer, precision: str, rounds: int) -> dict:
+    """Milliseconds a step of whole searches with and without the compiler, and its seconds for four programs."""
+    program = Compiled(model, precision)
+    src = mixed_lengths(1)
+    assert [h.tokens for h in greedy(Endless(model, precision), src, FORCED)] == [
+        h.tokens for h in greedy(program, src, FORCED)]
+    ways = {"as it is": (Endless(model, precision), []), "compiled": (program, [])}
+    return ablations(ways, rounds, mixed_lengths) | {"compiler's seconds": round(program.waited)}
+
+
 def mixed_variants(readable: Transformer) -> dict[str, tuple[object, list]]:
     """What matters when sentences differ in length, or are few: each taken back, or tried."""
     fast = Endless(readable)
@@ -466,50 +535,6 @@ def by_rows(fast: FastTransformer, counts: tuple[int, ...] = (1, 4, 16, 32, 64, 
 
         found[str(rows)] = round(1000 * per_call(step, 0.3), 3)
     return found
-
-
-class OpenStep(torch.nn.Module):
-    """A greedy step with everything that it reads and writes among its arguments, as a compiler wants it."""
-
-    def __init__(self, fast: FastTransformer):
-        super().__init__()
-        self.fast = fast
-
-    def forward(self, tokens, written, pasts, sources, src_mask):
-        memories = [object.__new__(speed.LayerMemory) for _ in pasts]
-        for memory, past, source in zip(memories, pasts, sources, strict=True):
-            memory.past, memory.source, memory.sizes = past, source, tuple(tensor.size(3) for tensor in source)
-        cache = FastCache(memories, src_mask, 1)
-        cache.length = written.size(0)
-        return FastTransformer.step.__wrapped__(self.fast, tokens, cache)
-
-
-def compiled(fast: FastTransformer, rows: int) -> dict:
-    """Milliseconds of a greedy step at place 12 as it is and compiled ahead of time, and the compiler's seconds.
-
-    Lengths of the past and of the sources stay open, the number of rows doesn't.
-    """
-    cache = fast.start(torch.randint(3, VOCABULARY, (rows, SOURCE)))
-    tokens, step = torch.randint(3, VOCABULARY, (rows,)), OpenStep(fast)
-    fast.step(tokens, cache)
-    pasts, sources = [layer.past for layer in cache.layers], [layer.source for layer in cache.layers]
-    inputs = tokens, torch.empty(12), pasts, sources, cache.src_mask
-    length = torch.export.Dim.AUTO
-    open_lengths = None, {0: length}, [None] * len(pasts), [({2: length}, {2: length})] * len(pasts), {3: length}
-    start = time.perf_counter()
-    exported = torch.export.export(step, inputs, dynamic_shapes=open_lengths, strict=False)
-    with tempfile.TemporaryDirectory() as folder:
-        package = torch._inductor.aoti_compile_and_package(exported, package_path=str(Path(folder) / "step.pt2"))
-        fused = torch._inductor.aoti_load_package(package)
-    waited = time.perf_counter() - start
-    assert torch.allclose(step(*inputs), fused(*inputs), atol=1e-3)
-    times: dict = {"as it is": [], "compiled": []}
-    for _ in range(15):
-        for name, way in (("as it is", step), ("compiled", fused)):
-            times[name].append(seconds(lambda way=way: [way(*inputs) for _ in range(max(1, 40 // rows))]))
-    each = {name: round(1000 * median(measured) / max(1, 40 // rows), 3) for name, measured in times.items()}
-    print(rows, each, flush=True)
-    return each | {"compiler's seconds": round(waited)}
 
 
 def by_threads(readable: Transformer) -> dict:
@@ -604,10 +629,8 @@ def main() -> None:
                 for name, model, rounds in (("base", readable, 7), ("small", small().eval(), 25))}
         if "compiled" in parts:
             record["compiled"] = {
-                name: {str(rows): compiled(FastTransformer(model, precision), rows) for rows in (1, 64)}
-                for name, model, precision in (
-                    ("small, float32", small().eval(), "float32"), ("base, float32", readable, "float32"),
-                    ("base, int8", readable, "int8"))}
+                "small, float32": compiled(small().eval(), "float32", 25),
+                "base, float32": compiled(readable, "float32", 7), "base, int8": compiled(readable, "int8", 7)}
         if "changes" in parts:
             record["milliseconds"] = ablations(variants(readable))
     write_whole(OUT, (json.dumps(record, indent=1) + "\n").encode())
