@@ -14,6 +14,7 @@ from statistics import median
 
 import torch
 import torch.nn.functional as F
+from arguments import arguments
 from torch import Tensor
 
 from annotated_transformer.model.attention import attention
@@ -69,4 +70,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    arguments(__doc__)
     main()

@@ -10,12 +10,12 @@ Writes results/batch-noise.json, which nbs/data/batching.ipynb shows. Takes some
 
 import json
 import platform
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from arguments import arguments, folder
 
 from annotated_transformer.data.batching import TokenizedPairs, collate, padding_share, token_batches
 from annotated_transformer.training.checkpoint import load_model
@@ -65,4 +65,4 @@ def main(run: Path, step: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(*arguments(__doc__, run=folder, update=int))

@@ -7,6 +7,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from arguments import arguments
+
 from annotated_transformer.data.corpus import load_corpus
 
 CORPORA = {
@@ -27,6 +29,7 @@ def count(name: str, splits: str) -> dict:
 
 
 if __name__ == "__main__":
+    arguments(__doc__)
     found = {label: count(*where) for label, where in CORPORA.items()}
     record = {"command": "python benchmarks/corpora.py", "counted": "English words between spaces", "corpora": found}
     path = Path(__file__).parents[1] / "results" / "corpora.json"

@@ -10,10 +10,10 @@ plots it.
 """
 
 import json
-import sys
 from pathlib import Path
 
 import torch
+from arguments import arguments, folder
 
 from annotated_transformer.data.batching import TokenizedPairs, collate
 from annotated_transformer.data.corpus import load_corpus
@@ -43,7 +43,7 @@ def describe(run: Path) -> dict:
 
 
 if __name__ == "__main__":
-    runs = {"one matrix": Path(sys.argv[1]), "full variance": Path(sys.argv[2])}
+    runs = dict(zip(("one matrix", "full variance"), arguments(__doc__, run=folder, collapsed=folder), strict=True))
     record = {"command": "python benchmarks/encoder_spread.py runs/multi30k-en-de-tiny runs/collapsed"}
     record |= {name: describe(run) for name, run in runs.items()}
     OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -9,8 +9,9 @@ ANNOTATED_TRANSFORMER_DATA (Multi30k). Writes results/multi30k-text.json, which 
 
 import html
 import json
-import sys
 from pathlib import Path
+
+from arguments import arguments, folder
 
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import moses_tokenize
@@ -41,4 +42,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*arguments(__doc__, folder=folder))

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
+from arguments import arguments
 from sacrebleu.metrics import BLEU
 
 from annotated_transformer.translation.bleu import compare, moses_tokens, scores
@@ -88,4 +89,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    arguments(__doc__)
     main()

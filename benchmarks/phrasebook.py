@@ -11,12 +11,12 @@ import json
 import os
 import platform
 import shutil
-import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
+from arguments import arguments, folder
 
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.training.checkpoint import load_model, save_model
@@ -70,4 +70,4 @@ def main(run: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*arguments(__doc__, run=folder))

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 import torch
+from arguments import arguments
 from translation import FORCED, ctranslate, describe, in_batches, ours, untrained
 
 from annotated_transformer.data.corpus import load_corpus, write_whole
@@ -101,4 +102,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:]) if len(sys.argv) == 4 else main()
+    if len(sys.argv) == 4:  # a process of an engine
+        run(*sys.argv[1:])
+    else:
+        arguments(__doc__)
+        main()

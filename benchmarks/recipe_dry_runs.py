@@ -7,6 +7,7 @@ text settings of the whole run. Where the corpus can't be had without the Huggin
 that stood in for it. Nothing is timed.
 """
 
+import argparse
 import json
 import platform
 import subprocess
@@ -77,13 +78,19 @@ def in_process(name: str) -> dict:
 
 def main() -> None:
     """Run the named recipes, or all, and write the record."""
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(dry_run(sys.argv[2])))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="recipes; without any, all")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if unknown := sorted(set(given.names) - set(recipes())):
+        parser.error(f"no recipe {unknown[0]!r}: choose from {', '.join(recipes())}")
+    if given.one:
+        print(json.dumps(dry_run(given.one)))
         return
     record = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"runs": {}}
     record |= {"command": "python benchmarks/recipe_dry_runs.py", "batch_tokens": BATCH_TOKENS,
                "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
-    for name in sys.argv[1:] or recipes():
+    for name in given.names or recipes():
         record["runs"][name] = in_process(name)
         print(name, record["runs"][name]["outcome"], flush=True)
         RESULTS.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from unittest.mock import patch
 
+from arguments import arguments
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from annotated_transformer.data.corpus import load_corpus
@@ -64,6 +65,7 @@ def sides_of_the_space(pairs: list[tuple[str, str]], tests: list[str], size: int
 
 
 if __name__ == "__main__":
+    arguments(__doc__)
     start = time.perf_counter()
     pairs = list(load_corpus("multi30k", "train", "en", "de"))
     shared = [tokens_per_sentence(pairs, size, joint=True) for size in SIZES]
