@@ -192,6 +192,18 @@ def test_a_checkpoint_brings_back_adam(tmp_path):
             assert torch.equal(optimizer.state[a][name], restored.state[b][name])
 
 
+def test_a_checkpoint_that_lacks_something_is_refused_before_anything_is_filled(tmp_path):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"epoch": 3})
+    other = new_model(5)
+    with pytest.raises(ValueError, match="lacks step"):
+        load_checkpoint(tmp_path / "c", other, adam(other))
+    model.extra = torch.nn.Parameter(torch.zeros(1))
+    with pytest.raises(ValueError, match="lacks exp_avg/extra"):
+        load_checkpoint(tmp_path / "c", model, optimizer)
+    assert same(other, new_model(5))
+
+
 @pytest.mark.parametrize("failing_call", [1, 2])
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing_call):
     model, optimizer = trained()

@@ -277,6 +277,9 @@ def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Ada
     """Fill the model and the optimizer from a checkpoint; returns its progress. Raises: ValueError when damaged."""
     progress = read_json(folder / "progress.json")
     moments = read_tensors(folder / "optimizer.safetensors", progress.pop("optimizer_sha256", None))
+    needed = {f"{moment}/{name}" for moment in ("exp_avg", "exp_avg_sq") for name, _ in model.named_parameters()}
+    if missing := ({"step"} - progress.keys()) | (needed - moments.keys()):
+        raise ValueError(f"{folder} lacks {min(missing)}: it is damaged, or of another model")
     fill(model, read_weights(folder), folder)
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {

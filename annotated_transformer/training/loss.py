@@ -21,7 +21,10 @@ from ..model.transformer import Transformer, working_dtype
 def smoothed_cross_entropy(
     logits: Float[Tensor, "tokens vocab"], target: Int[Tensor, "tokens"], smoothing: float
 ) -> Float[Tensor, ""]:
-    """Summed cross-entropy, in nats, against 1 − ε on the right token and ε/(V − 1) on each other one (§5.4)."""
+    """Summed cross-entropy, in nats, against 1 − ε on the right token and ε/(V − 1) on each other one (§5.4).
+
+    ε is at most (V − 1)/V: beyond, the right token would have the least.
+    """
     vocab = logits.size(-1)
     return F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing * vocab / (vocab - 1))
 

@@ -268,7 +268,7 @@ def resume(run: Run) -> None:
     if saved:
         try:
             run.progress = Progress(**load_checkpoint(saved[-1], run.model, run.optimizer))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{error}; delete {saved[-1]} to go on from the checkpoint before it") from None
     if run.accelerator.is_main_process:
         for leftover in run.folder.glob("checkpoints/.*"):
