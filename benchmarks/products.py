@@ -5,7 +5,8 @@
 Needs ANNOTATED_TRANSFORMER_DATA, the extra `bench`, and an x86-64 processor. One batch of 64 sentences of Multi30k,
 greedy, 24 tokens each, random weights, float32, one thread, at base size and at that of the recipe. Each engine runs
 in processes of its own: some times to be timed, and in turn as often with MKL's log, in which products with weights
-are told from those of attention by their size; medians count. Writes results/products.json, which
+are told from those of attention by their size; medians count. CTranslate2 takes MKL by itself on Intel's processors
+only, so it is told to. Writes results/products.json, which
 nbs/translation/speed.ipynb shows.
 """
 
@@ -60,7 +61,7 @@ def run(engine: str, size: str, vocabulary: str) -> None:
 
 def child(engine: str, size: str, vocabulary: str, verbose: bool) -> list[str]:
     """The lines of such a process from mark to mark."""
-    environment = os.environ | {"MKL_VERBOSE": str(int(verbose)), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"MKL_VERBOSE": str(int(verbose)), "CT2_USE_MKL": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, engine, size, vocabulary]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()

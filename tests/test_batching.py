@@ -138,7 +138,11 @@ def test_a_flipped_bit_and_a_newer_format_are_seen(tokenizer, tmp_path):
     tokens.write_bytes(flipped)
     with pytest.raises(ValueError, match="src.tokens was cut short or changed"):
         TokenizedPairs.open(tmp_path / "p")
-    about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 2}))
+    found = json.loads(about.read_text())
+    about.write_text(json.dumps(found | {"src": found["src"] | {"dtype": "float16"}}))
+    with pytest.raises(ValueError, match="src.tokens has numbers of an unknown type, 'float16'"):
+        TokenizedPairs.open(tmp_path / "p")
+    about.write_text(json.dumps(found | {"format": 2}))
     with pytest.raises(ValueError, match="format 2, but this version reads format 1"):
         TokenizedPairs.open(tmp_path / "p")
 

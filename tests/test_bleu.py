@@ -84,6 +84,13 @@ def test_closest_reference_length_prefers_the_shorter_of_equals():
     assert sentence_statistics("a b c", ["a", "a b c d"]).reference_length == 4
 
 
+def test_statistics_need_an_order_and_a_reference():
+    with pytest.raises(ValueError, match="order is 0"):
+        bleu(["a b"], ["a b"], order=0)
+    with pytest.raises(ValueError, match="references 0"):
+        sentence_statistics("a b", [])
+
+
 def test_brevity_penalty():
     assert brevity_penalty(12, 10) == brevity_penalty(10, 10) == 1.0
     assert brevity_penalty(5, 10) == pytest.approx(0.36787944117)

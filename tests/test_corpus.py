@@ -382,6 +382,18 @@ def test_write_whole_names_a_directory_that_is_a_file(tmp_path):
         write_whole(tmp_path / "x" / "y", b"")
 
 
+def test_a_name_too_long_for_the_system_is_refused(tmp_path):
+    long = tmp_path / ("x" * 300)
+    with pytest.raises(ValueError, match="File name too long"):
+        write_whole(long, b"")
+    with pytest.raises(ValueError, match="File name too long"):
+        parallel_files(long, long)
+    with pytest.raises(ValueError, match="no such file"):
+        parallel_prefix(long, "en", "de")
+    with pytest.raises(ValueError, match="no directory"):
+        load_corpus("multi30k", "test_2016_flickr", "en", "de", root=long)
+
+
 def test_hub_streams_skip_blank_sides(monkeypatch):
     texts = [("One.\n", " Eins. "), ("", "Zwei."), ("Three.", "\t")]
     rows = [{"translation": {"en": en, "de": de}} for en, de in texts]

@@ -493,6 +493,7 @@ def test_a_piece_without_an_id_is_named(case):
     vocab = {name: i for name, i in tokenizer.source.vocab.items() if name != piece}
     lacking = replace(tokenizer, source=Pieces(tokenizer.source.model, vocab))
     assert lacking.unknown_characters(TEXTS[0]) == [piece] and tokenizer.unknown_characters(TEXTS[0]) == []
+    assert tokenizer.unknown_characters(f">>zzz<< {TEXTS[0]}") == [">>zzz<<"]
 
 
 # ---- costs ----

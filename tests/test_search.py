@@ -109,7 +109,7 @@ class Bigrams(Transformer):
         return self.table[tokens]
 
 
-@pytest.mark.parametrize("search", [greedy, beam])
+@pytest.mark.parametrize("search", [greedy, beam, sample])
 def test_scores_that_are_no_numbers_are_an_error(search):
     broken = Bigrams(1)
     broken.table[:] = float("nan")

@@ -233,11 +233,11 @@ def test_a_long_line_is_refused_with_its_length_or_split():
 
 def test_a_line_as_long_as_the_model_allows_is_translated():
     translator = build(max_length=40)
-    text, n = "one", 0
+    text = "one"
     while len(translator.tokenizer.encode_source([text])[0]) < 40:
-        text, n = text + " one", n + 1
-    if len(translator.tokenizer.encode_source([text])[0]) == 40:
-        assert isinstance(translator.translate([text])[0], str)
+        text += " one"
+    assert len(translator.tokenizer.encode_source([text])[0]) == 40
+    assert isinstance(translator.translate([text])[0], str)
 
 
 @pytest.mark.parametrize("text, parts", [

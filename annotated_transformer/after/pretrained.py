@@ -256,7 +256,7 @@ class Pieces:
         return self.names.get(i)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, ending in </s>. Raises: ValueError for the code of a language that the model lacks."""
+        """The ids of a text, ending in </s>. Raises: ValueError for a code, if the model has others and lacks this one."""
         code, rest = split_code(text)
         if code and self.codes and code not in self.vocab:
             raise ValueError(f"unknown target language {code!r}: {nearest(code, self.codes)}")
@@ -301,9 +301,10 @@ class PiecePair(PairTokenizer):
         return [self.target.names[i] for i in self.target.encode(text)]
 
     def unknown_characters(self, text: str) -> list[str]:
-        """The characters of a source text that the vocabulary lacks, each once, in order; or else the pieces."""
-        rest = split_code(text)[1]
-        lacking = [character for character in dict.fromkeys(rest) if self.unk_id in self.source.encode(character)]
+        """The code and the characters of a source text that the vocabulary lacks, each once, in order; or else the pieces."""
+        code, rest = split_code(text)
+        lacking = [code] * (bool(code) and code not in self.source.vocab)
+        lacking += [character for character in dict.fromkeys(rest) if self.unk_id in self.source.encode(character)]
         pieces = self.source.processor.encode(rest, out_type=str)
         return lacking or [piece for piece in dict.fromkeys(pieces) if piece not in self.source.vocab]
 

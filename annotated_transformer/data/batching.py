@@ -112,6 +112,8 @@ def read_side(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The memory-mapped tokens and offsets of one side. Raises: ValueError when they are not what was written."""
     path = directory / f"{name}.tokens"
+    if dtype not in ("uint16", "int32"):
+        raise ValueError(f"{path.name} has numbers of an unknown type, {dtype!r}")
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             raise ValueError(f"{path.name} was cut short or changed")
@@ -180,7 +182,10 @@ class TokenizedPairs(FlatPairs):
         cls, pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, dir: str | Path | None = None,
         max_length: int | None = None,
     ) -> "TokenizedPairs":
-        """Tokenise pairs as they stream by, into memory or into files of `dir` that are then memory-mapped."""
+        """Tokenise pairs as they stream by, into memory or into files of `dir` that are then memory-mapped.
+
+        Raises: ValueError if no pairs are left, or `dir` holds something else or can't be written.
+        """
         if dir is not None:
             dir = Path(os.path.realpath(dir))  # a link stays a link, and "." has a name
             write_directory(pairs, tokenizer, dir, max_length)

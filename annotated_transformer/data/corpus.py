@@ -101,7 +101,7 @@ def parallel_files(src_path: str | Path, tgt_path: str | Path) -> ParallelFiles:
             or bytes that are not UTF-8, naming the file and the line.
     """
     for path in map(Path, (src_path, tgt_path)):
-        if path.exists() and not (path.is_file() or path.is_dir()):
+        if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             raise ValueError(f"{path} is a pipe or the like, which can be read only once: write it to a file first")
         open_text(path).close()
     return ParallelFiles(Path(src_path), Path(tgt_path))
@@ -111,14 +111,14 @@ def parallel_prefix(prefix: str | Path, src: str, tgt: str) -> ParallelFiles:
     """Your own corpus by prefix: 'data/train', 'en', 'de' stands for data/train.en and data/train.de, or .gz.
 
     Raises:
-        ValueError: a side is missing or empty.
+        ValueError: a side is there neither plain nor packed, or as `parallel_files`.
     """
     paths = []
     for lang in (src, tgt):
         plain, packed = Path(f"{prefix}.{lang}"), Path(f"{prefix}.{lang}.gz")
-        if not plain.exists() and not packed.exists():
+        if not os.path.exists(plain) and not os.path.exists(packed):
             raise ValueError(f"{plain}: no such file, nor {packed.name}")
-        paths.append(plain if plain.exists() else packed)
+        paths.append(plain if os.path.exists(plain) else packed)
     return parallel_files(*paths)
 
 # %% ../../nbs/data/corpus.ipynb #cell22
@@ -245,7 +245,7 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         ValueError: the file is read-only, the directory can't be written or the disk is full.
     """
-    device = str(path.parent) in ("/dev", "/dev/fd") or path.exists() and not path.is_file()
+    device = str(path.parent) in ("/dev", "/dev/fd") or os.path.exists(path) and not os.path.isfile(path)
     path = path if device else Path(os.path.realpath(path))  # a link stays a link
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -262,7 +262,7 @@ def write_whole(path: Path, data: bytes) -> None:
     except OSError as error:
         raise ValueError(f"{path} can't be written: {error.strerror}") from None
     finally:
-        if scratch.is_file():
+        if os.path.isfile(scratch):
             scratch.unlink()
 
 # %% ../../nbs/data/corpus.ipynb #cell41
@@ -308,7 +308,7 @@ def cache() -> Path:
 def file_below(directory: Path, file: TextFile) -> Path | None:
     """Where a directory has a corpus file, if it has it. Raises: ValueError when that has other content."""
     for path in (directory / file.path, directory / f"{file.path}.gz"):
-        if path.is_file():
+        if os.path.isfile(path):
             check_content(path, read_whole(path), file.sha256, "remove it")
             return path
     return None
@@ -321,7 +321,7 @@ def find_file(file: TextFile, root: str | Path | None = None) -> Path:
         ValueError: the directory isn't there, a file is there with other content, or it can't be downloaded.
     """
     given = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    if given and not Path(given).is_dir():
+    if given and not os.path.isdir(given):
         raise ValueError(f"{given} is no directory: name the one that holds the corpora, or none for a cache")
     found = given and file_below(Path(given), file) or file_below(cache(), file)
     return found or download(file, cache())

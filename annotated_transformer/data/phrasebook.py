@@ -613,8 +613,8 @@ def phrasebook(src: str, tgt: str, split: str, count: int, seed: int = 0) -> lis
     Raises: as `phrases`, and ValueError for a count below 1 or above a quarter of what the split holds.
     """
     most = sum(each.size for each in PATTERNS) * (30 if split == "train" else 1) // (4 * 32)
-    if not 1 <= count <= most:
-        raise ValueError(f"count is {count}: ask for 1 to {most} pairs")
+    if not 1 <= count <= most or count % 1:
+        raise ValueError(f"count is {count}: ask for a whole number of pairs from 1 to {most}")
     found: dict[str, str] = {}
     for source, target in phrases(src, tgt, split, seed):
         found.setdefault(source, target)

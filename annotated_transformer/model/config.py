@@ -26,7 +26,8 @@ def check_config(config: "TransformerConfig") -> None:
         if type(value) is not int or not 1 <= value < 2**31:
             raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
     if config.h * max(config.d_k, config.d_v) >= 2**31:
-        raise ValueError(f"h × d_k and h × d_v must be below {2**31}: lower h, d_k or d_v")
+        widths = f"h × d_k is {config.h * config.d_k} and h × d_v is {config.h * config.d_v}"
+        raise ValueError(f"{widths}: both must be below {2**31}, so lower h, d_k or d_v")
     if config.d_model % 2:
         raise ValueError(f"d_model is {config.d_model}: it must be even, since sines and cosines come in pairs")
     if type(config.dropout) not in (int, float) or not 0 <= config.dropout < 1:

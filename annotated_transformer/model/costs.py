@@ -34,7 +34,7 @@ def parameters_by_part(config: TransformerConfig) -> dict[str, int]:
 
 # %% ../../nbs/model/costs.ipynb #cell9
 def parameter_count(config: TransformerConfig) -> int:
-    """All trained values of the model, a shared matrix counted once; Table 3's last column counts a little more."""
+    """All trained values of the model, a shared matrix counted once; Table 3's last column differs by a little."""
     return sum(parameters_by_part(config).values())
 
 # %% ../../nbs/model/costs.ipynb #cell24
@@ -82,7 +82,7 @@ def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
 
 # %% ../../nbs/model/costs.ipynb #cell54
 def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
-    """How many layers until every position depends on every other: Table 1's last column, counted.
+    """How many layers until every position depends on all, itself included: Table 1's last column, counted.
 
     Row i of a layer marks the positions that i reads. Raises: ValueError if the layers given, or as many of them
     as there are positions, are not enough.

@@ -25,7 +25,7 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
 
 # %% ../../nbs/model/layers.ipynb #cell18
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, with masks that a CPU draws faster."""
+    """`nn.Dropout`, with masks that a CPU draws faster; there `inplace` is not followed."""
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """In training, zero a share p of the entries and scale the others by 1 / (1 − p)."""

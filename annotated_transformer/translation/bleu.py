@@ -54,7 +54,9 @@ class BleuStatistics:
 
 # %% ../../nbs/translation/bleu.ipynb #cell13
 def sentence_statistics(hypothesis: str, references: Sequence[str], order: int = 4) -> BleuStatistics:
-    """The counts of one tokenised sentence (tokens between spaces) for n-grams up to `order`."""
+    """The counts of one tokenised sentence (tokens between spaces) for n-grams up to `order`. Raises: ValueError."""
+    if order < 1 or not references:
+        raise ValueError(f"order is {order}, references {len(references)}: both must be at least 1")
     tokens, others = hypothesis.split(), [reference.split() for reference in references]
     orders = range(1, order + 1)
     return BleuStatistics(
@@ -143,7 +145,7 @@ def tokenize_13a(text: str) -> str:
 def moses_tokens(lines: Sequence[str], language: str) -> list[str]:
     """Moses tokens of each line by sacremoses, a port of `tokenizer.perl`; separated by one space.
 
-    A language that Moses has no list of abbreviations for is cut by the English one.
+    A language that Moses has no list of abbreviations for borrows the English one.
     """
     from sacremoses import MosesTokenizer
 
@@ -216,7 +218,7 @@ def scores(
 # %% ../../nbs/translation/bleu.ipynb #cell57
 def format_scores(results: Sequence[Score]) -> str:
     """A plain-text table: one line a score with its value, precisions, lengths and signature."""
-    width = max(len(score.name) for score in results)
+    width = max((len(score.name) for score in results), default=0)
     rows = []
     for score in results:
         shares = "/".join(f"{share:.1f}" for share in score.precisions)

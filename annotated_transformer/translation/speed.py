@@ -124,7 +124,8 @@ class Int8Linear(BFloat16Linear):
 class DynamicInt8Linear:
     """x W^T + b with 8-bit weights, and inputs rounded to 8 bits as they come, each row with a scale of its own.
 
-    A single row meets rounded weights, and is not rounded itself.
+    A single row meets rounded weights, and is not rounded itself. On a CPU without VNNI sums of products of large
+    numbers are cut off.
     """
 
     dtype = torch.float32

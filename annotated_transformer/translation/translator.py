@@ -86,7 +86,7 @@ def encode_lines(
 
 # %% ../../nbs/translation/translator.ipynb #cell17
 def split_sentences(text: str) -> list[str]:
-    """Cut after . ! ? or … (and a closing quote) where white space and anything but a small Latin-1 letter or œ follow.
+    """Cut after . ! ? or … (and a closing quote or bracket) where white space and anything but a small Latin-1 letter, œ or a closing » follow.
 
     A simple rule: it also cuts after an abbreviation before a capital, as in "Dr. Smith".
     """
