@@ -1,5 +1,6 @@
 """The command line: train, translate, evaluate, score, look inside and export. Heavy imports wait inside the commands."""
 
+import errno
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 if TYPE_CHECKING:
     from annotated_transformer.training.recipes import Recipe
@@ -33,6 +34,9 @@ Model = Annotated[
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, …")]
 Precision = Annotated[str, typer.Option(help="Of the matrix products: float32, bfloat16, or on a CPU int8.")]
 Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
+Unknown = Annotated[
+    str, typer.Option(help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown.")
+]
 Alpha = Annotated[float, typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α.")]
 Root = Annotated[
     Path | None, typer.Option(help="Where corpora are kept; else $ANNOTATED_TRANSFORMER_DATA, else a cache.")
@@ -304,10 +308,7 @@ def translate(
         bool,
         typer.Option("--split", help="Cut input that is too long at the ends of sentences instead of refusing it."),
     ] = False,
-    unknown: Annotated[
-        str,
-        typer.Option(help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown."),
-    ] = "error",
+    unknown: Unknown = "error",
     device: Device = "cpu",
     precision: Precision = "float32",
 ) -> None:
@@ -322,7 +323,9 @@ def translate(
     `echo "five kilometers" | annotated-transformer translate --n-best 3`
     """
     from annotated_transformer.translation.search import check_beam
+    from annotated_transformer.translation.translator import check_all
 
+    text, input = None if text == "-" else text, None if input == Path("-") else input  # "-" is standard input
     if text is not None and input is not None:
         raise ValueError("give a text or --input, not both")
     refuse_file(text, "--input")
@@ -331,8 +334,10 @@ def translate(
     width = max(beam_size, n_best) if beam_size > 0 else beam_size
     check_beam(width, n_best, alpha)
     translator = open_translator(model, device, precision)
-    lines = [text] if text is not None else input_lines(input)
+    lines = text.removesuffix("\n").split("\n") if text is not None else input_lines(input)
     with naming(input):
+        if input is not None and input.is_file():  # all of it can be looked at before any of it is translated
+            check_all(translator, input_lines(input), split, unknown)
         if n_best == 1:
             at_once = 1 if input is None else 512
             for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
@@ -377,6 +382,8 @@ def input_lines(path: Path | None) -> Iterator[str]:
     if sys.stdin is None:
         raise ValueError("standard input is closed: give a text or --input")
     for number, line in enumerate(sys.stdin.buffer, start=1):
+        if number == 1 and line.startswith(b"\x1f\x8b"):
+            raise ValueError("standard input is packed by gzip: unpack it first, or name the file with --input")
         try:
             text = line.decode("utf-8").rstrip("\r\n")
             yield text.removeprefix("\ufeff") if number == 1 else text
@@ -418,14 +425,19 @@ def evaluate(
     from annotated_transformer.data.corpus import write_whole
     from annotated_transformer.translation.bleu import format_scores, scores
 
-    if limit is not None and limit < 1:
-        raise ValueError(f"--limit is {limit}: evaluate at least one pair")
-    refuse_places(save, record, reads=[source, reference, hypothesis])
+    if limit is not None and not 1 <= limit <= sys.maxsize:
+        raise ValueError(f"--limit is {limit}: evaluate at least one pair, and no more than a machine can count")
+    refuse_places(save, record, reads=[source, reference, hypothesis, *files_of(model)])
     check_language(language)
     if hypothesis is not None:
         if reference is None or language is None or corpus is not None or source is not None:
             raise ValueError("--hypothesis needs --reference and --language, and no --corpus or --source")
-        outputs, references = (list(islice(input_lines(path), limit)) for path in (hypothesis, reference))
+        if (model, beam_size, alpha, split, device, precision, root) != (SHIPPED, 4, 0.6, "test", "cpu", "float32", None):
+            raise ValueError("--hypothesis is scored as it is: leave out what says how to translate")
+        outputs, references = (
+            [" ".join(line.split()) for line in islice(input_lines(path), limit)] for path in (hypothesis, reference))
+        if "" in references:
+            raise ValueError(f"{reference}, line {references.index('') + 1} is blank: remove it from both files")
     else:
         translator = open_translator(model, device, precision)
         language = language or translator.tokenizer.tgt_lang
@@ -471,11 +483,16 @@ def check_language(language: str | None) -> None:
         raise ValueError(f"unknown language {language!r}: write a code such as en or de")
 
 
+def files_of(folder: Path) -> list[Path]:
+    """The files of a model folder, which a command that uses the model must not write to."""
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
 def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> None:
     """Raises: ValueError, before any work is done, for a file that can't be written or should not be.
 
-    That is a folder, a file in no folder that may be written, one of the files that are read, one that is named twice,
-    and standard output, where the summary goes, if that is a file.
+    That is a folder, a file in no folder that may be written, a read-only file, one of the files that are read, one
+    that is named twice, and standard output, where the summary goes, if that is a file or a pipe.
     """
     named = [path for path in paths if path is not None]
     for path in named:
@@ -484,6 +501,8 @@ def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> Non
         above = next(folder for folder in path.absolute().parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK):
             raise ValueError(f"{path} can't be written: {above} is no folder that may be written; name another file")
+        if path.is_file() and not path.stat().st_mode & 0o222:
+            raise ValueError(f"{path} can't be written: it is read-only; name another file")
         if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in reads):
             raise ValueError(f"{path} is read by this command: name another file to write")
         if path.exists() and same_as_output(path):
@@ -494,12 +513,13 @@ def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> Non
 
 
 def same_as_output(path: Path) -> bool:
-    """Whether a path is the file that standard output was sent to."""
+    """Whether a path is the file or the pipe that standard output was sent to."""
     try:
         output = os.fstat(sys.stdout.fileno())
     except (OSError, ValueError):  # no real file, as in tests
         return False
-    return stat.S_ISREG(output.st_mode) and os.path.samestat(path.stat(), output)
+    kept = stat.S_ISREG(output.st_mode) or stat.S_ISFIFO(output.st_mode)
+    return kept and os.path.samestat(path.stat(), output)
 
 
 @app.command()
@@ -508,6 +528,7 @@ def score(
     target: Annotated[str, typer.Argument(help="Its translation, or with --files a file of translations.")],
     model: Model = SHIPPED,
     files: Annotated[bool, typer.Option("--files", help="Read both sides from files, one sentence a line.")] = False,
+    unknown: Unknown = "error",
     device: Device = "cpu",
 ) -> None:
     """How probable the model finds a given translation: total natural-log probability, its mean a token, the pair.
@@ -520,12 +541,12 @@ def score(
     """
     from annotated_transformer.data.corpus import parallel_files
 
-    if not files:
-        refuse_file(source, "--files")
+    for side in [] if files else [source, target]:
+        refuse_file(side, "--files")
     translator = open_translator(model, device)
     pairs = list(parallel_files(source, target)) if files else [(source, target)]
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    for result, one, other in zip(translator.score(sources, targets), sources, targets, strict=True):
+    for result, one, other in zip(translator.score(sources, targets, unknown), sources, targets, strict=True):
         mean = result.total / len(result.token_log_probabilities)
         columns = [f"{result.total:.4f}", f"{mean:.4f}", *(" ".join(side.split()) for side in (one, other))]
         print("\t".join(columns), flush=True)
@@ -537,6 +558,7 @@ def attend(
     target: Annotated[str | None, typer.Argument(help="Its translation; the model's own if none is given.")] = None,
     model: Model = SHIPPED,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("attention.html"),
+    unknown: Unknown = "error",
     device: Device = "cpu",
 ) -> None:
     """Write a self-contained HTML page with the attention of every layer and head.
@@ -548,8 +570,11 @@ def attend(
     from annotated_transformer.data.corpus import write_whole
     from annotated_transformer.plots import attention_page
 
-    refuse_places(out)
-    attention = open_translator(model, device).attention(text, target)
+    for side in (text, target):
+        if side is not None and os.path.isfile(side):
+            raise ValueError(f"{side} is a file: attend looks at one sentence, so write it out")
+    refuse_places(out, reads=files_of(model))
+    attention = open_translator(model, device).attention(text, target, unknown)
     source, outputs = attention.source, attention.target
     sides = {
         "encoder self-attention": (source, source, attention.encoder),
@@ -657,8 +682,11 @@ def info(
 
     if not 1 <= length <= 10**6:
         raise ValueError(f"--length is {length}: count operations for at least one token and at most a million")
+    if "/" in name and not Path(name).exists():
+        raise ValueError(f"{name}: there is no such folder, and no preset has that name")
     config = preset(name) if name in table_3() or not name or not Path(name).exists() else architecture_of(name)
-    table = Table("setting", "value", title=name)
+    console.print(name, soft_wrap=True)
+    table = Table(*(Column(heading, overflow="fold") for heading in ("setting", "value")))
     for setting, value in config.to_dict().items():
         table.add_row(setting, str(value))
     table.add_section()
@@ -682,12 +710,17 @@ def corpora() -> None:
     """
     from annotated_transformer.data.corpus import corpora as known
 
-    table = Table("corpus", "pairs", "splits", "licence", "source")
     for name, spec in known().items():
-        sizes = "\n".join(f"{split} {size:,}" for split, size in spec.sizes().items())
-        table.add_row(name, " ".join(spec.pairs), sizes, spec.licence, spec.source)
-        table.add_section()
-    console.print(table)
+        by_hand = ", ".join(dict.fromkeys(file.split for file in spec.files if not file.url))
+        rows = {
+            "pairs": " ".join(spec.pairs),
+            "splits": ", ".join(f"{split} {size:,}" for split, size in spec.sizes().items()),
+            "licence": spec.licence, "source": spec.source,
+            "prepare yourself": by_hand}
+        print(name)
+        for heading, words in rows.items():
+            if words:
+                print(f"  {heading}: {words}")
 
 
 @app.command("import")
@@ -725,7 +758,9 @@ def main() -> None:
         print(f"error: standard output can't hold {place}: set PYTHONIOENCODING=utf-8", file=sys.stderr)
         sys.exit(2)
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        full = isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
+        said = "standard output can't be written: no space is left; send it elsewhere" if full else str(error)
+        print(f"error: {said}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         words = ("out of memory", "not enough memory", "allocate memory")

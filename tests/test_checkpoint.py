@@ -119,8 +119,8 @@ FAULTS = {
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "config cut": (lambda f: cut(f / "config.json"), "can't be read"),
     "config not UTF-8": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe"), "can't be read"),
-    "config a list": (lambda f: (f / "config.json").write_text("[]"), "not written by this package"),
-    "foreign": (lambda f: (f / "config.json").write_text('{"model_type": "bart"}'), "not written by this package"),
+    "config a list": (lambda f: (f / "config.json").write_text("[]"), "holds no JSON object"),
+    "foreign": (lambda f: (f / "config.json").write_text('{"model_type": "bart"}'), "annotated-transformer import"),
     "newer": (lambda f: edit(f / "config.json", format=2), "format 2 and this version reads 1"),
     "newer, of other fields": (
         lambda f: (f / "config.json").write_text('{"format": 2, "model": {}}'), "format 2 and this version reads 1"),

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 
+import annotated_transformer
 from annotated_transformer import cli
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.translation.translator import Translator
 
 # A model with random weights seldom ends a sentence, which the command line says in a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
@@ -160,7 +162,9 @@ def test_info_counts_the_base_model(run):
 
 def test_corpora_lists_them(run):
     status, out, _ = run("corpora")
-    assert status == 0 and all(name in out for name in ["phrasebook", "multi30k", "wmt14"])
+    assert status == 0 and all(f"\n{name}\n" in f"\n{out}" for name in ["phrasebook", "multi30k", "wmt14"])
+    assert "test_2017_mscoco 461" in out and "source: https://github.com/multi30k/dataset\n" in out
+    assert out.count("prepare yourself: train\n") == 1
 
 
 def test_train_then_go_on(run, tmp_path):
@@ -227,12 +231,103 @@ def test_memory_that_runs_out_on_a_cpu(run, model, monkeypatch, error):
     refused(run("score", "-m", model, "March 3", "3. März"), "out of memory", "smaller")
 
 
+@pytest.fixture
+def overflowing(model, tmp_path):
+    """A copy of the model whose weights are finite, and too large to compute with."""
+    translator, folder = Translator.from_pretrained(model), tmp_path / "overflowing"
+    with torch.no_grad():
+        for parameter in translator.model.parameters():
+            parameter.mul_(1e30)
+    save_model(folder, translator.model, translator.tokenizer)
+    return folder
+
+
+def test_scores_that_are_no_numbers(run, overflowing, tmp_path):
+    for command in (["score", "March 3", "3. März"], ["attend", "March 3", "3. März", "-o", tmp_path / "a.html"]):
+        refused(run(*command, "-m", overflowing), "not numbers (NaN)")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_a_file_where_a_sentence_should_be(run, model, tmp_path):
+    source = lines(tmp_path / "a.en", "March 3")
+    refused(run("score", "-m", model, "March 3", source), source, "--files")
+    for words in ([source], ["March 3", source]):
+        refused(run("attend", "-m", model, *words, "-o", tmp_path / "a.html"), source, "is a file")
+
+
+def test_the_model_in_use_is_not_written_over(run, model, tmp_path):
+    own = shutil.copytree(model, tmp_path / "own")
+    before = {path.name: path.read_bytes() for path in own.iterdir()}
+    sides = ["--source", lines(tmp_path / "a.en", "March 3"), "--reference", lines(tmp_path / "a.de", "3. März")]
+    refused(run("evaluate", "-m", own, *sides, "--save", own / "tokenizer.json"), "is read by this command")
+    refused(run("attend", "-m", own, "March 3", "-o", own / "config.json"), "is read by this command")
+    assert {path.name: path.read_bytes() for path in own.iterdir()} == before
+
+
+def test_a_read_only_file_is_refused_before_any_work(run, model, tmp_path):
+    sides = ["--source", lines(tmp_path / "a.en", "March 3"), "--reference", lines(tmp_path / "a.de", "3. März")]
+    out = lines(tmp_path / "out.de", "old")
+    out.chmod(0o444)
+    result = run("evaluate", "-m", model, *sides, "--save", out)
+    refused(result, out, "read-only")
+    assert result[1] == "" and out.read_text() == "old\n"
+
+
+def test_a_file_is_looked_at_before_it_is_translated(run, model, tmp_path):
+    source = lines(tmp_path / "a.en", *["March 3"] * 600, "☃")
+    result = run("translate", "-m", model, "--beam-size", "1", "-i", source)
+    refused(result, f"{source}, line 601", "☃")
+    assert result[1] == ""
+
+
+def test_a_dash_is_standard_input_and_an_argument_may_have_lines(run, model, monkeypatch):
+    expected = run("translate", "-m", model, "March 3")[1]
+    for arguments in (["-"], ["-i", "-"]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"March 3\n")))
+        assert run("translate", "-m", model, *arguments)[:2] == (0, expected)
+    assert run("translate", "-m", model, "March 3\nMarch 3\n")[1] == 2 * expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"March 3\n"))))
+    refused(run("translate", "-m", model), "packed by gzip")
+
+
+def test_characters_that_may_pass(run, model, tmp_path):
+    refused(run("score", "-m", model, "March ☃", "3. März"), "☃", "--unknown keep")
+    assert run("score", "-m", model, "March ☃", "3. März", "--unknown", "keep")[0] == 0
+    assert run("attend", "-m", model, "March ☃", "-o", tmp_path / "a.html", "--unknown", "keep")[0] == 0
+
+
+def test_spaces_do_not_count_and_blank_references_are_refused(run, tmp_path):
+    hypothesis, blank = lines(tmp_path / "h.de", "3. März"), lines(tmp_path / "b.de", " ")
+    reference = lines(tmp_path / "r.de", "3.  März ")
+    common = ["evaluate", "--hypothesis", hypothesis, "--language", "de", "--reference"]
+    assert "exactly right: 100.0% of 1" in run(*common, reference)[1]
+    refused(run(*common, blank), f"{blank}, line 1 is blank")
+    refused(run(*common, reference, "--beam-size", "8"), "leave out")
+    refused(run(*common, reference, "--limit", "9" * 30), "--limit")
+
+
+def test_a_config_that_asks_for_far_more_than_there_is(run, model, tmp_path):
+    own = shutil.copytree(model, tmp_path / "own")
+    about = json.loads((own / "config.json").read_text())
+    about["architecture"]["N"] = 10**9
+    (own / "config.json").write_text(json.dumps(about))
+    refused(run("translate", "-m", own, "March 3"), "config.json asks for", "don't belong together")
+
+
+def test_a_folder_that_is_not_there_is_no_preset(run):
+    refused(run("info", "runs/nowhere/model"), "runs/nowhere/model", "no such folder")
+
+
+def test_the_root_is_no_place_for_a_model(run, model):
+    refused(run("average", model, "--out", "/"), "name a folder in it")
+
+
 def test_closed_streams(model):
     command = f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
     closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)
     assert closed.returncode == 2 and closed.stderr.startswith("error: standard output is closed")
     full = subprocess.run(["sh", "-c", f"{command} >/dev/full"], capture_output=True, text=True)
-    assert full.returncode == 2 and full.stderr.splitlines()[-1] == "error: [Errno 28] No space left on device"
+    assert full.returncode == 2 and "output can't be written: no space" in full.stderr.splitlines()[-1]
     silent = subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True)
     assert silent.returncode == 0 and len(silent.stdout.splitlines()) == 1
 
@@ -335,7 +430,7 @@ def flip_a_byte(folder):
 
 def foreign_config(folder):
     (folder / "config.json").write_text('{"model_type": "marian"}')
-    return "not written by this package"
+    return "no model folder of this package"
 
 
 def newer_format(folder):
@@ -375,7 +470,7 @@ def test_each_misuse_is_one_line(run, arguments, words):
 
 
 def test_the_version(run):
-    assert run("--version")[:2] == (0, "0.1.0\n")
+    assert run("--version")[:2] == (0, f"{annotated_transformer.__version__}\n")
 
 
 def test_examples_fit_a_narrow_terminal():

@@ -350,7 +350,7 @@ def test_a_seed_repeats_the_draws():
     (lambda m, s: beam(m, s, 2, n_best=3), "n_best is 3.*beam_size of 2"),
     (lambda m, s: beam(m, s, 2, n_best=0), "n_best is 0"),
     (lambda m, s: beam(m, s, 2, alpha=math.nan), "alpha is nan"),
-    (lambda m, s: sample(m, s, temperature=0.0), "temperature is 0.0.*greedy"),
+    (lambda m, s: sample(m, s, temperature=0.0), "temperature is 0.0.*greedily"),
     (lambda m, s: sample(m, s, temperature=math.inf), "temperature is inf"),
     (lambda m, s: sample(m, s, top_k=0), "top_k is 0"),
     (lambda m, s: sample(m, s, top_p=0.0), "top_p is 0.0"),

@@ -145,6 +145,8 @@ def read_marian_config(folder: Path) -> MarianConfig:
     check_marian(found, path)
     try:
         d_model, h, size = found["d_model"], found["encoder_attention_heads"], found["vocab_size"]
+        if not all(isinstance(each, int) for each in (d_model, h)):
+            raise ValueError(f"d_model is {d_model!r} and encoder_attention_heads {h!r}: both must be whole numbers")
         return MarianConfig(
             src_vocab_size=size, tgt_vocab_size=found.get("decoder_vocab_size") or size,
             shared_vocab=found.get("share_encoder_decoder_embeddings", True),
@@ -256,7 +258,7 @@ class Pieces:
         return self.names.get(i)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, ending in </s>. Raises: ValueError for a code, if the model has others and lacks this one."""
+        """The ids of a text, ending in </s>. Raises: ValueError for a code if the model has others and not this one."""
         code, rest = split_code(text)
         if code and self.codes and code not in self.vocab:
             raise ValueError(f"unknown target language {code!r}: {nearest(code, self.codes)}")
@@ -301,7 +303,7 @@ class PiecePair(PairTokenizer):
         return [self.target.names[i] for i in self.target.encode(text)]
 
     def unknown_characters(self, text: str) -> list[str]:
-        """The code and the characters of a source text that the vocabulary lacks, each once, in order; or else the pieces."""
+        """Code and characters of a source text that the vocabulary lacks, each once, in order; or else the pieces."""
         code, rest = split_code(text)
         lacking = [code] * (bool(code) and code not in self.source.vocab)
         lacking += [character for character in dict.fromkeys(rest) if self.unk_id in self.source.encode(character)]

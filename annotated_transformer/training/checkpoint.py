@@ -26,6 +26,7 @@ from torch import Tensor
 
 from ..data.tokenizer import PairTokenizer
 from ..model.config import TransformerConfig
+from ..model.costs import parameter_count
 from ..model.transformer import Transformer
 
 # %% ../../nbs/training/checkpoint.ipynb #cell11
@@ -39,6 +40,8 @@ def whole_folder(final: Path) -> Iterator[Path]:
     Raises: ValueError when the disk is full, the place can't be written, or `final` holds something else.
     """
     final = Path(os.path.realpath(final))  # a link stays a link, and "." has a name
+    if not final.name:
+        raise ValueError(f"{final} can't be replaced: name a folder in it")
     draft = final.with_name(f".draft-{final.name}.{uuid4().hex[:8]}")
     try:
         refuse_foreign(final)
@@ -156,7 +159,7 @@ def read_json(path: Path) -> dict:
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} can't be read ({error}): take another copy or an earlier checkpoint") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path} holds no JSON object: it was not written by this package")
+        raise ValueError(f"{path} holds no JSON object: take another copy of it")
     return values
 
 # %% ../../nbs/training/checkpoint.ipynb #cell38
@@ -164,7 +167,9 @@ def read_config(folder: Path, config_class: type[TransformerConfig] = Transforme
     """The architecture of a model folder. Raises: ValueError for a missing, foreign, damaged or newer file."""
     about = read_json(folder / "config.json")
     if "format" not in about:
-        raise ValueError(f"{folder / 'config.json'} was not written by this package: it names no format")
+        raise ValueError(
+            f"{folder} is no model folder of this package: name one, or bring in a Marian directory with "
+            f"annotated-transformer import {folder} OUT")
     if about["format"] != FORMAT:
         raise ValueError(
             f"{folder} has checkpoint format {about['format']!r} and this version reads {FORMAT}: "
@@ -249,8 +254,14 @@ def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[
     if found != asked:
         raise ValueError(
             f"{folder}: the tokenizer knows {found} tokens and the model {asked}: they don't belong together")
+    weights = read_weights(folder)
+    asked_for, there = parameter_count(config), sum(tensor.numel() for tensor in weights.values())
+    if asked_for > 2 * there:  # before memory is taken for it
+        raise ValueError(
+            f"{folder}: config.json asks for {asked_for:,} parameters and model.safetensors has {there:,}: "
+            "they don't belong together")
     model = Transformer(config)
-    fill(model, read_weights(folder), folder)
+    fill(model, weights, folder)
     return model.to(device).eval(), tokenizer
 
 # %% ../../nbs/training/checkpoint.ipynb #cell61

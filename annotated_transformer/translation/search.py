@@ -234,7 +234,7 @@ def sample(
     Raises: ValueError for a temperature, top_k or top_p out of range, or scores that are NaN.
     """
     if not 1e-38 < temperature < 1e38:
-        raise ValueError(f"temperature is {temperature}: choose a number above 0 and below 1e38, or greedy for the likeliest token")
+        raise ValueError(f"temperature is {temperature}: take one between 0 and 1e38, or search greedily")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is {top_k}: it is how many tokens may be drawn, at least 1")
     if not 0 < top_p <= 1:

@@ -6,7 +6,7 @@
 __all__ = ['count_from', 'check_lines', 'check_known', 'encode_lines', 'split_sentences', 'cut_long', 'pad_rows',
            'length_batches', 'search_batches', 'Translation', 'to_translations', 'Score', 'force_batches',
            'record_attention', 'Attention', 'token_labels', 'look_inside', 'find_device', 'TextModel', 'encode_parts',
-           'warn_if_cut', 'best_first', 'join_parts', 'prepared', 'Translator']
+           'warn_if_cut', 'best_first', 'join_parts', 'prepared', 'Translator', 'check_all']
 
 # %% ../../nbs/translation/translator.ipynb #cell2
 import re
@@ -27,7 +27,7 @@ from ..model.attention import MultiHeadAttention
 from ..model.config import PAD, UNK, nearest
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_model
-from .search import Hypothesis, beam, force
+from .search import Hypothesis, beam, check_numbers, force
 from .speed import FastTransformer
 
 # %% ../../nbs/translation/translator.ipynb #cell7
@@ -86,9 +86,9 @@ def encode_lines(
 
 # %% ../../nbs/translation/translator.ipynb #cell17
 def split_sentences(text: str) -> list[str]:
-    """Cut after . ! ? or … (and a closing quote or bracket) where white space and anything but a small Latin-1 letter, œ or a closing » follow.
+    """Cut after . ! ? or …, a closing quote or bracket included, before white space and what can begin a sentence.
 
-    A simple rule: it also cuts after an abbreviation before a capital, as in "Dr. Smith".
+    That is anything but a small Latin-1 letter, œ or a closing ». A simple rule: it also cuts after an abbreviation before a capital, as in "Dr. Smith".
     """
     return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))\s++(?!»\s|[a-zß-öø-ÿœ])""", text.strip())
 
@@ -166,6 +166,7 @@ def force_batches(
         chosen = [targets[place] for place in places]
         src = pad_rows([sources[place] for place in places], device, pad_id)
         scores = force(model, src, pad_rows(chosen, device, pad_id))
+        check_numbers(scores)
         for place, row, target in zip(places, scores.tolist(), chosen, strict=True):
             results[place] = row[: len(target)]
     return [results[place] for place in range(len(sources))]
@@ -238,7 +239,9 @@ def look_inside(model: Transformer, tokenizer: PairTokenizer, source: list[int],
     def stack(part: str) -> Float[Tensor, "layer head query key"]:
         side, module = part.split(".")
         depth = len(getattr(model, side).layers)
-        return torch.cat([weights[f"{side}.layers.{i}.{module}"] for i in range(depth)]).cpu()
+        stacked = torch.cat([weights[f"{side}.layers.{i}.{module}"] for i in range(depth)]).cpu()
+        check_numbers(stacked)
+        return stacked
 
     return Attention(
         token_labels(tokenizer.source, source), token_labels(tokenizer.target, target),
@@ -392,3 +395,11 @@ class Translator(TextModel):
         while chunk := list(islice(source, lines_at_once)):
             yield from self.translate(chunk, beam_size, alpha, split, unknown, first_line=number)
             number += len(chunk)
+
+# %% ../../nbs/translation/translator.ipynb #cell56
+def check_all(translator: TextModel, lines: Iterable[str], split: bool = False, unknown: str = "error") -> None:
+    """Raises for any of some lines what `Translator.translate` would, without translating."""
+    source, number = iter(lines), 1
+    while chunk := list(islice(source, 512)):
+        encode_parts(translator.tokenizer, chunk, translator.limit, count_from(number, chunk), split, unknown)
+        number += len(chunk)

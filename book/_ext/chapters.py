@@ -342,9 +342,10 @@ def command_entry(name: str, command: Command) -> str:
     for parameter in command.params:
         meaning = (getattr(parameter, "help", "") or "").replace("|", "\\|")
         default = parameter.default
-        if isinstance(default, str | int | float) and not isinstance(default, bool) and "/" not in str(default):
+        if isinstance(default, str | int | float | Path) and not isinstance(default, bool) and "/" not in str(default):
             meaning += f" Default: `{default}`."
-        option = ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
+        argument = parameter.metavar or parameter.name.upper()
+        option = ", ".join(parameter.opts) if parameter.param_type_name == "option" else argument
         rows.append(f"| `{option}` | {meaning} |")
     table = "\n".join(["| argument or option | meaning |", "|---|---|", *rows]) if rows else ""
     return f"## `annotated-transformer {name}`\n\n{inspect.cleandoc(command.help or '')}\n\n{table}\n"
