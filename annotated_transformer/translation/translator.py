@@ -60,7 +60,7 @@ def check_known(
         shown = [character if character.isprintable() else f"U+{ord(character):04X}" for character in strange[:20]]
         raise ValueError(
             f"{name} has characters that this model never saw: {' '.join(shown)}; "
-            "replace them, or let them pass as unknown (unknown='keep'; for the command translate, --unknown keep)")
+            "replace them, or let them pass as unknown (unknown='keep'; on the command line, --unknown keep)")
 
 # %% ../../nbs/translation/translator.ipynb #cell13
 def encode_lines(
@@ -88,7 +88,8 @@ def encode_lines(
 def split_sentences(text: str) -> list[str]:
     """Cut after . ! ? or …, a closing quote or bracket included, before white space and what can begin a sentence.
 
-    That is anything but a small Latin-1 letter, œ or a closing ». A simple rule: it also cuts after an abbreviation before a capital, as in "Dr. Smith".
+    That is anything but a small Latin-1 letter, œ or a closing ». A simple rule: it also cuts after an abbreviation
+    before a capital, as in "Dr. Smith".
     """
     return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))\s++(?!»\s|[a-zß-öø-ÿœ])""", text.strip())
 
