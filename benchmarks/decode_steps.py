@@ -105,13 +105,6 @@ class Packed32(BFloat16Linear):
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "relu" if relu else "none", [], "")
 
 
-class Int8Alone(Int8Linear):
-    """PyTorch's product with int8 weights for every number of rows."""
-
-    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
-        return self.rounded.times_row(x)
-
-
 class RoundedInputs(DynamicInt8Linear):
     """Weights and inputs in int8 for every number of rows."""
 
@@ -122,7 +115,7 @@ class RoundedInputs(DynamicInt8Linear):
 KERNELS = {
     "float32, as stored": Plain32, "float32, oneDNN's layout": Packed32, "float32, transposed": Transposed32,
     "bfloat16, as stored": Plain16, "bfloat16, oneDNN's layout": BFloat16Linear,
-    "int8 weights": Int8Alone, "int8 weights and inputs": RoundedInputs,
+    "int8 weights": Int8Linear, "int8 weights and inputs": RoundedInputs,
 }
 
 
