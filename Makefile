@@ -1,9 +1,10 @@
-# Everything goes through .venv, which the first target that needs it creates. Needs Python 3.11 or newer, and make.
+# Everything goes through .venv, which the first target that needs it creates. Needs Python 3.11 to 3.13, and make.
 PYTHON ?= python3
 PORT ?= 8000
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+READY := $(VENV)/.ready-$(VERSION)
 BOOK := book/_build/html
 
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ help:  ## list the targets
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "Python 3.11 to 3.13 is needed; say which with: make PYTHON=python3.12")'
-	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	test -f $(VENV)/lib/python$(VERSION)/site-packages/pip/__init__.py || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet -e '.[dev]' -c constraints.txt
 	touch $@
 
