@@ -205,16 +205,23 @@ def rehearse(
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def peak_memory() -> int:
+    """The most bytes of memory this process has had; 0 where the system doesn't tell."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
 def findings(plan: "Recipe", run: "Run", records: list[dict]) -> dict[str, int | float | str]:
     """What a dry run tells of the whole one: sizes in bytes of memory and disk, and the losses."""
-    import resource
-
     import torch
 
     from annotated_transformer.training.checkpoint import checkpoints
 
     device = run.accelerator.device
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    resident = peak_memory()
     disk = sum(path.stat().st_size for path in checkpoints(run.folder)[-1].iterdir())
     return {
         "device": f"{run.accelerator.num_processes} × {device.type}",

@@ -442,11 +442,11 @@ def padding_picture(groups: dict[str, Sequence[np.ndarray]]) -> Figure:
 def attention_chart(weights: Tensor, queries: Sequence[str], keys: Sequence[str], title: str = "") -> alt.Chart:
     """One head's attention (query × key) as an Altair chart with a tooltip on each square."""
     squares = [
-        {"row": f"{i:03} {query}", "column": f"{j:03} {key}", "query": query, "key": key, "weight": weight}
+        {"row": f"{i:04} {query}", "column": f"{j:04} {key}", "query": query, "key": key, "weight": weight}
         for i, (query, row) in enumerate(zip(queries, weights.tolist(), strict=True))
         for j, (key, weight) in enumerate(zip(keys, row, strict=True))
     ]
-    label = "substring(datum.label, 4)"
+    label = "substring(datum.label, 5)"
     strongest = [keys[key] for key in weights.argmax(-1).tolist()]
     told = ", ".join(f"{query}: {key}" for query, key in zip(queries, strongest, strict=True))
     described = f"The strongest key of each query. {told}"

@@ -157,6 +157,11 @@ def test_changed_offsets_are_seen(tokenizer, tmp_path):
         TokenizedPairs.open(tmp_path / "p")
 
 
+def test_a_batch_of_nothing_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="at least one pair"):
+        collate(TokenizedPairs.build(TEXTS[:20], tokenizer), [])
+
+
 def test_a_place_for_pairs_that_cannot_be_written(tokenizer, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     for place in (tmp_path / "file", tmp_path / "file" / "p"):

@@ -1,5 +1,6 @@
 """Checkpoints: whole or not at all, every damage told by name, averages exact."""
 
+import inspect
 import json
 import math
 import os
@@ -190,6 +191,31 @@ def test_a_checkpoint_brings_back_adam(tmp_path):
     for a, b in zip(model.parameters(), other.parameters(), strict=True):
         for name in ("step", "exp_avg", "exp_avg_sq"):
             assert torch.equal(optimizer.state[a][name], restored.state[b][name])
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_a_model_is_loaded_in_float32_whatever_the_default(folder, kind):
+    expected = load_model(folder)[0]
+    torch.set_default_dtype(kind)
+    try:
+        loaded = load_model(folder)[0]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32} and same(loaded, expected)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
+    model, tokenizer = new_model(1), data()[0]
+    inspect.unwrap(save_model)(tmp_path / "compiled", torch.compile(model), tokenizer)
+    assert same(load_model(tmp_path / "compiled")[0], model)
+    with pytest.raises(ValueError, match="dtype is torch.int8"):
+        save_model(tmp_path / "m", model, tokenizer, torch.int8)
+    with torch.no_grad():
+        next(model.parameters())[0, 0] = 1e5
+    with pytest.raises(ValueError, match="too large for torch.float16"):
+        save_model(tmp_path / "m", model, tokenizer, torch.float16)
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_checkpoint_that_lacks_something_is_refused_before_anything_is_filled(tmp_path):

@@ -12,6 +12,7 @@ import tarfile
 import threading
 import types
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -374,6 +375,13 @@ def test_without_a_home_directory_a_given_root_serves_and_nothing_else(tmp_path,
     assert find_file(file, tmp_path) == tmp_path / file.path
     with pytest.raises(ValueError, match="set HOME, or ANNOTATED_TRANSFORMER_DATA"):
         find_file(file)
+
+
+def test_threads_that_write_one_file_leave_it_whole(tmp_path):
+    texts = [letter * 200_000 for letter in (b"a", b"b")]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda i: write_whole(tmp_path / "x", texts[i % 2]), range(60)))
+    assert (tmp_path / "x").read_bytes() in texts and [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_write_whole_names_a_directory_that_is_a_file(tmp_path):

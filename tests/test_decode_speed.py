@@ -1,5 +1,8 @@
 """The model made for speed against the one made for reading: same scores, same searches, and sentences on their own."""
 
+import pickle
+from copy import deepcopy
+
 import pytest
 import torch
 
@@ -300,3 +303,23 @@ def test_the_shipped_model_is_small_and_right():
     outputs = Translator.from_pretrained(SHIPPED).translate([source for source, _ in pairs])
     right = sum(output == target for output, (_, target) in zip(outputs, pairs, strict=True))
     assert right >= 980 and sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) <= 4e6
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_a_model_of_another_type_is_searched_in_its_own(kind):
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(60, 60, N=2, d_model=32, d_ff=64, h=4, d_k=8, d_v=8)).eval().to(kind)
+    src = torch.randint(4, 60, (3, 9))
+    fast = FastTransformer(model)
+    assert fast.dtype == kind
+    if kind == torch.float64:
+        for found, expected in zip(beam(fast, src, 4), beam(model, src, 4), strict=True):
+            assert found[0].tokens == expected[0].tokens
+            assert abs(found[0].log_probability - expected[0].log_probability) < 1e-4
+
+
+def test_a_large_matrix_can_be_copied():
+    layer = Float32Linear(torch.randn(1_024, 512))
+    x = torch.randn(8, 512)
+    for copy in (deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(copy(x), layer(x)) and (copy.packed is None) == (layer.packed is None)

@@ -3,10 +3,12 @@
 import gzip
 import json
 import os
+import pickle
 import subprocess
 import sys
 import unicodedata
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -247,3 +249,10 @@ def test_moses_is_imported_only_where_it_is_needed():
 @needs_data
 def test_a_gzipped_reference_is_where_it_should_be():
     assert gzip.decompress((Path(DATA) / "reference/subword-nmt/bpe.ref.gz").read_bytes()).startswith(b"#version: 0.2")
+
+
+def test_a_copy_reads_special_tokens_in_a_text_as_text():
+    tokenizer = train_tokenizer(phrasebook("en", "de", "train", 200), "en", "de", 200)
+    expected = tokenizer.encode_source(["[eos] five"])
+    assert deepcopy(tokenizer).encode_source(["[eos] five"]) == expected
+    assert pickle.loads(pickle.dumps(tokenizer)).encode_source(["[eos] five"]) == expected

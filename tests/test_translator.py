@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.translation.search import beam, force
 from annotated_transformer.translation.translator import (
     Translator,
+    encode_lines,
     length_batches,
     record_attention,
     split_sentences,
@@ -229,6 +231,35 @@ def test_a_long_line_is_refused_with_its_length_or_split():
     assert short.translate(["one", long], split=True)[1] == " ".join(parts)
     endless = " ".join(NUMBERS * 3)
     assert "line 2" in message(lambda: short.translate([long, endless], split=True))
+
+
+def test_attention_in_several_threads(translator):
+    lines = ["March 3", "five kilometers", "Sunday, March 21, 2027"]
+    expected = {line: translator.attention(line, "3. März", unknown="keep") for line in lines}
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda line: (line, translator.attention(line, "3. März", unknown="keep")), lines * 8))
+    for line, seen in found:
+        assert torch.equal(seen.encoder, expected[line].encoder)
+        assert torch.equal(seen.cross, expected[line].cross)
+
+
+def test_attention_of_a_model_in_training_is_refused(translator):
+    translator.model.train()
+    try:
+        with pytest.raises(ValueError, match="training mode"):
+            translator.attention("March 3", "3. März", unknown="keep")
+    finally:
+        translator.model.eval()
+
+
+def test_a_tokenizer_that_refuses_a_line_has_it_named():
+    def encode(lines):
+        if "two" in lines:
+            raise ValueError("not this one")
+        return [[5] for _ in lines]
+
+    with pytest.raises(ValueError, match="line 8: not this one"):
+        encode_lines(encode, ["one", "two"], 9, [7, 8], "keep")
 
 
 def test_a_line_as_long_as_the_model_allows_is_translated():

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -85,7 +86,7 @@ def write_directory(
     Raises:
         ValueError: the directory holds something else or can't be written, or no pairs are left.
     """
-    scratch = directory.with_name(f".{directory.name}.{os.getpid()}")
+    scratch = directory.with_name(f".{directory.name}.{os.getpid()}{secrets.randbits(48)}")
     try:
         names = {path.name for path in directory.iterdir()} if directory.exists() else set()
         if names - FILES or names == {"pairs.json"}:  # a common name, alone no sign that the directory is ours
@@ -137,7 +138,7 @@ def read_directory(directory: Path) -> tuple[list[np.ndarray], int]:
             raise ValueError(f"format {about['format']}, but this version reads format 1")
         arrays = [values for name in ("src", "tgt") for values in read_side(directory, name, **about[name])]
         return arrays, about["dropped"]
-    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+    except (OSError, EOFError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{directory}: no readable tokenised pairs ({error}); build them again") from None
 
 # %% ../../nbs/data/batching.ipynb #cell17
@@ -318,8 +319,10 @@ class Batch:
 
 # %% ../../nbs/data/batching.ipynb #cell52
 def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
-    """The pairs of these indices as one padded batch."""
+    """The pairs of these indices as one padded batch. Raises: ValueError for none."""
     indices = np.asarray(indices, np.int64)
+    if not len(indices):
+        raise ValueError("a batch needs at least one pair")
     src = padded_rows(pairs.src_tokens, pairs.src_offsets, indices, pad_id)
     tgt_out = padded_rows(pairs.tgt_tokens, pairs.tgt_offsets, indices, pad_id)
     begin = torch.full_like(tgt_out[:, :1], bos_id)

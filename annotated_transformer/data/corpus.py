@@ -15,6 +15,7 @@ import html
 import io
 import os
 import re
+import secrets
 import shutil
 import tarfile
 import urllib.request
@@ -247,7 +248,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """
     device = str(path.parent) in ("/dev", "/dev/fd") or os.path.exists(path) and not os.path.isfile(path)
     path = path if device else Path(os.path.realpath(path))  # a link stays a link
-    scratch = path.with_name(f".{path.name[:60]}.{os.getpid()}")  # no longer than names may be
+    scratch = path.with_name(f".{path.name[:60]}.{os.getpid()}{secrets.randbits(48)}")  # no longer than names may be
     try:
         if device:  # such as /dev/null or /dev/stdout, which must not be replaced
             path.write_bytes(data)

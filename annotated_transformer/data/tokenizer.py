@@ -146,6 +146,12 @@ class LanguagePair:
     moses: bool = False
     lowercase: bool = False
 
+    def __setstate__(self, state: dict) -> None:
+        """A copy, which reads "[eos]" in a text as text, too: the library's own copies forget that setting."""
+        vars(self).update(state)
+        for side in (self.source, self.target):
+            side.encode_special_tokens = True
+
     @property
     def joint(self) -> bool:
         """Whether both languages share one vocabulary."""

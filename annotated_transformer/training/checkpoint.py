@@ -142,8 +142,17 @@ def write_model(folder: Path, weights: dict[str, Tensor], config: TransformerCon
 def save_model(
     folder: str | Path, model: Transformer, tokenizer: PairTokenizer, dtype: torch.dtype = torch.float32
 ) -> None:
-    """Save a model folder, whole or not at all, with weights of type `dtype`; shared weights are stored once."""
+    """Save a model folder, whole or not at all, with weights of type `dtype`; shared weights are stored once.
+
+    Raises: ValueError for a dtype that can't hold the weights, or as `whole_folder`.
+    """
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype is {dtype}: weights are stored as floating-point numbers")
+    model = getattr(model, "_orig_mod", model)  # of a compiled one, the model itself
     weights = {name: parameter.detach().to(dtype) for name, parameter in model.named_parameters()}
+    for name, parameter in model.named_parameters():
+        if not torch.equal(weights[name].isfinite(), parameter.isfinite()):
+            raise ValueError(f"tensor {name!r} has values too large for {dtype}: choose another dtype")
     with whole_folder(Path(folder)) as draft:
         write_model(draft, weights, model.config, tokenizer)
 
@@ -260,7 +269,7 @@ def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[
         raise ValueError(
             f"{folder}: config.json asks for {asked_for:,} parameters and model.safetensors has {there:,}: "
             "they don't belong together")
-    model = Transformer(config)
+    model = Transformer(config).float()
     fill(model, weights, folder)
     return model.to(device).eval(), tokenizer
 
@@ -295,8 +304,8 @@ def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Ada
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             "step": torch.tensor(float(progress["step"]), device=parameter.device),
-            "exp_avg": share(moments[f"exp_avg/{name}"].clone(), parameter),
-            "exp_avg_sq": share(moments[f"exp_avg_sq/{name}"].clone(), parameter),
+            "exp_avg": share(moments[f"exp_avg/{name}"].to(parameter.dtype, copy=True), parameter),
+            "exp_avg_sq": share(moments[f"exp_avg_sq/{name}"].to(parameter.dtype, copy=True), parameter),
         }
     return progress
 

@@ -269,7 +269,9 @@ def needed(package: str) -> Any:
     """An optional package's module. Raises: ModuleNotFoundError that says how to install it."""
     try:
         return import_module(package)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if (error.name or package).partition(".")[0] != package.partition(".")[0]:
+            raise
         raise ModuleNotFoundError(
             f"this export needs {package.partition('.')[0]}: pip install 'annotated-transformer[export]'") from None
 
@@ -476,7 +478,10 @@ def open_onnx(folder: str | Path) -> tuple[Any, Any, dict]:
     if missing:
         raise ValueError(f"{folder} lacks {', '.join(missing)}: it was not written by `annotated-transformer export`")
     paths = [str(folder / f"{name}.onnx") for name in ("encoder", "decoder_step")]
-    encoder, step = (session(path, providers=["CPUExecutionProvider"]) for path in paths)
+    try:
+        encoder, step = (session(path, providers=["CPUExecutionProvider"]) for path in paths)
+    except Exception as error:  # onnxruntime's own kinds
+        raise ValueError(f"{folder} holds a damaged graph ({error}): export it again") from None
     return encoder, step, json.loads((folder / "config.json").read_text(encoding="utf-8"))
 
 # %% ../../nbs/translation/export.ipynb #cell103

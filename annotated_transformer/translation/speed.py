@@ -49,13 +49,20 @@ def mkl_packed(weight: Float[Tensor, "out in"], rows: int = PACKED_ROWS) -> Tens
 
 # %% ../../nbs/translation/speed.ipynb #cell22
 class Float32Linear:
-    """x W^T + b in float32; the transpose is laid out once, and a large matrix a second time for 2 to 32 rows."""
-
-    dtype = torch.float32
+    """x W^T + b as it is; the transpose is laid out once, and a large matrix a second time for 2 to 32 rows."""
 
     def __init__(self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None):
-        self.weight, self.packed = weight.detach().t().contiguous(), mkl_packed(weight)
+        self.weight, self.packed, self.dtype = weight.detach().t().contiguous(), mkl_packed(weight), weight.dtype
         self.bias = None if bias is None else bias.detach().clone()
+
+    def __getstate__(self) -> dict:
+        """What a copy is made of: all but MKL's layout, which can't be read."""
+        return vars(self) | {"packed": None}
+
+    def __setstate__(self, state: dict) -> None:
+        """A copy, with a layout of its own."""
+        vars(self).update(state)
+        self.packed = mkl_packed(self.weight.t())
 
     def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
