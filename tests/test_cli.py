@@ -322,6 +322,17 @@ def test_the_root_is_no_place_for_a_model(run, model):
     refused(run("average", model, "--out", "/"), "name a folder in it")
 
 
+def test_a_translation_loads_no_library_that_it_does_not_need(model):
+    code = ("import sys; from annotated_transformer.cli import main\n"
+            "try: main()\n"
+            "except SystemExit: pass\n"
+            "heavy = 'accelerate altair babel matplotlib num2words sacrebleu sacremoses transformers'.split()\n"
+            "print([name for name in heavy if name in sys.modules], file=sys.stderr)")
+    command = [sys.executable, "-c", code, "translate", "-m", str(model), "March 3"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout.count("\n") == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
 def test_closed_streams(model):
     command = f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
     closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)

@@ -28,7 +28,6 @@ from importlib import resources
 from itertools import combinations, zip_longest
 from pathlib import Path
 
-from .phrasebook import LANGUAGES, phrasebook
 from ..model.config import nearest
 
 # %% ../../nbs/data/corpus.ipynb #cell5
@@ -184,6 +183,8 @@ class CorpusSpec:
 # %% ../../nbs/data/corpus.ipynb #cell31
 def corpora() -> dict[str, CorpusSpec]:
     """All named corpora by name."""
+    from annotated_transformer.data.phrasebook import LANGUAGES
+
     ted, wmt = "CC BY-NC-ND 3.0, TED Conference LLC", "wmt/wmt14"
     german = HubSplit("train", "en-de", 4_508_785, wmt, "de-en")
     french = HubSplit("train", "en-fr", 40_836_715, wmt, "fr-en")
@@ -406,6 +407,8 @@ def load_corpus(
     spec, pair = find_corpus(name, split, src, tgt)
     made = dict(spec.made)
     if name == "phrasebook":
+        from annotated_transformer.data.phrasebook import phrasebook
+
         return phrasebook(src, tgt, split, made[split])
     for hub in (hub for hub in spec.hub if (hub.split, hub.pair) == (split, pair)):
         return HubPairs(hub, (src, tgt))
