@@ -68,8 +68,7 @@ def torchs_dropout(objective: Objective) -> None:
 
 
 def compiled(objective: Objective) -> None:
-    """Encoder and decoder by `torch.compile`, for every length at once; it can't trace how our dropout draws."""
-    torchs_dropout(objective)
+    """Encoder and decoder by `torch.compile`, for every length at once; while it compiles, our dropout is PyTorch's."""
     objective.model.encode = torch.compile(objective.model.encode, dynamic=True)
     objective.model.decode = torch.compile(objective.model.decode, dynamic=True)
 

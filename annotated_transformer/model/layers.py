@@ -25,11 +25,14 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
 
 # %% ../../nbs/model/layers.ipynb #cell18
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, with masks that a CPU draws faster; there `inplace` is not followed."""
+    """`nn.Dropout`, with masks that a CPU draws faster; there `inplace` is not followed.
+
+    `torch.compile` can't trace how they are drawn, and gets PyTorch's.
+    """
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """In training, zero a share p of the entries and scale the others by 1 / (1 − p)."""
-        if not self.training or self.p in (0.0, 1.0) or x.device.type != "cpu":
+        if not self.training or self.p in (0.0, 1.0) or x.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(x)
         return x * dropout_mask(x, self.p)
 
