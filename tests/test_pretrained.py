@@ -263,6 +263,9 @@ def test_a_code_is_one_token_and_an_unknown_one_is_refused(plain):
     assert tokenizer.source_tokens(">>fra<< five")[0] == ">>fra<<"
     with pytest.raises(ValueError, match="unknown target language '>>fre<<': did you mean '>>fra<<'"):
         plain.translator.translate([">>fre<< five"])
+    for split in (False, True):
+        with pytest.raises(ValueError, match="^line 2: unknown target language"):
+            plain.translator.translate(["five", ">>fre<< five"], unknown="keep", split=split)
 
 
 def test_every_part_of_a_long_line_keeps_its_code(plain):

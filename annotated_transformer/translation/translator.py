@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock, get_ident
@@ -65,9 +66,9 @@ def check_known(
 
 # %% ../../nbs/translation/translator.ipynb #cell14
 def encode_each(
-    encode: Callable[[list[str]], list[list[int]]], lines: list[str], names: Sequence[str]
-) -> list[list[int]]:
-    """The lines as rows of ids. Raises: ValueError naming the line, where the tokenizer has raised one without."""
+    encode: Callable[[list[str]], list[list[Any]]], lines: list[str], names: Sequence[str]
+) -> list[list[Any]]:
+    """What `encode` makes of the lines. Raises: ValueError naming the line, where the tokenizer raised one without."""
     try:
         return encode(lines)
     except ValueError:
@@ -325,7 +326,8 @@ def encode_parts(
 ) -> tuple[list[int], list[list[int]]]:
     """Rows of ids, and for each the number of its line; with `split` a line that is too long has several rows."""
     lines = check_lines(texts, numbers)
-    parts = cut_long(lines, tokenizer, limit) if split else [[line] for line in lines]
+    cut = partial(cut_long, tokenizer=tokenizer, limit=limit)
+    parts = encode_each(cut, lines, [f"line {number}" for number in numbers]) if split else [[line] for line in lines]
     places = [number for number, part in zip(numbers, parts, strict=True) for _ in part]
     sentences = [sentence for part in parts for sentence in part]
     remedy = ("it is one sentence, or can't be told from one, so shorten that" if split else
