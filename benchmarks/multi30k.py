@@ -1,8 +1,8 @@
 r"""Score a Multi30k run on its three test sets by every convention and record it beside its training log.
 
     torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train multi30k-en-de-tiny \
-        --out runs/multi30k-en-de-tiny --set keep=180 --set patience=0 --set steps=14000
-    python benchmarks/multi30k.py runs/multi30k-en-de-tiny ["a note on the run for the record"]
+        --out runs/multi30k-en-de-tiny-ends --set buckets=2 --set precision=fp32 --set keep=180 --set patience=0
+    python benchmarks/multi30k.py runs/multi30k-en-de-tiny-ends ["a note on the run for the record"]
 
 The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Scored is what the recipe
 would have left, the average of ten checkpoints at the end that its patience sets. Beside it stands another system of

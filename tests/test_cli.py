@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -97,14 +98,16 @@ def test_n_best_lists_candidates_best_first(run, model):
     assert len(scores) == 3 and scores == sorted(scores, reverse=True)
 
 
-def test_translate_answers_a_line_before_the_next_arrives(model):
+@pytest.mark.parametrize(("interrupt", "status"), [(False, 0), (True, 130)])
+def test_translate_answers_a_line_before_the_next_arrives(model, interrupt, status):
     command = [sys.executable, "-m", "annotated_transformer.cli", "translate", "-m", str(model)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes) as process:
         process.stdin.write(b"March 3\n")
         process.stdin.flush()
         assert process.stdout.readline().endswith(b"\n")
-        process.stdin.close()
-        assert process.wait() == 0
+        process.send_signal(signal.SIGINT) if interrupt else process.stdin.close()
+        assert process.wait() == status and b"Traceback" not in process.stderr.read()
 
 
 def test_score_prints_total_and_mean(run, model):

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import json
 import os
 import socket
 import sys
@@ -415,6 +416,22 @@ def test_hub_streams_skip_blank_sides(monkeypatch):
     stream = load_corpus("wmt14", "train", "de", "en")
     assert isinstance(stream, HubPairs) and list(stream) == list(stream) == [("Eins.", "One.")]
     assert asked["arguments"] == ("wmt/wmt14", "de-en") and asked["streaming"] and asked["split"] == "train"
+
+
+def test_the_real_library_streams_a_local_copy(monkeypatch, tmp_path):
+    """The library takes a folder of the repository's name for the repository: the call itself is tested, offline."""
+    pytest.importorskip("datasets")
+    table, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    copy = tmp_path / "wmt" / "wmt14"
+    (copy / "de-en").mkdir(parents=True)
+    texts = [("One.\n", " Eins. "), ("", "Zwei."), ("Three.", "Drei.")]
+    rows = [{"en": en, "de": de} for en, de in texts]
+    parquet.write_table(table.table({"translation": rows}), copy / "de-en" / "train-00000-of-00001.parquet")
+    about = {"configs": [{"config_name": "de-en", "data_files": [{"split": "train", "path": "de-en/train-*"}]}]}
+    (copy / "README.md").write_text(f"---\n{json.dumps(about)}\n---\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    stream = load_corpus("wmt14", "train", "de", "en")
+    assert list(stream) == list(stream) == [("Eins.", "One."), ("Drei.", "Three.")]
 
 
 def test_hub_without_network_is_one_clear_error(monkeypatch):
