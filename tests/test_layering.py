@@ -151,3 +151,15 @@ def test_no_cell_is_long(chapter):
         if cell["cell_type"] == "code":
             code = [line for line in "".join(cell["source"]).splitlines() if not line.startswith("#|")]
             assert sum(bool(line.strip()) for line in code) <= 40, code[0]
+
+
+@names
+def test_at_most_two_shown_cells_of_code_in_a_row(chapter):
+    row = 0
+    for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            row = 0
+        elif not re.search(r"^#\| (hide|default_exp)\b", source, re.M):
+            row += 1
+        assert row <= 2, source

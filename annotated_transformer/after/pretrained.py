@@ -411,12 +411,12 @@ def import_marian(
     with whole_folder(out) as draft:
         write_model(draft, weights, config, tokenizer)
 
-# %% ../../nbs/after/pretrained.ipynb #cell82
+# %% ../../nbs/after/pretrained.ipynb #cell83
 def architecture_of(folder: str | Path) -> TransformerConfig:
     """The configuration in any model folder, trained here or imported. Raises: ValueError if it can't be read."""
     return read_config(Path(folder), MarianConfig if is_marian(folder) else TransformerConfig)
 
-# %% ../../nbs/after/pretrained.ipynb #cell84
+# %% ../../nbs/after/pretrained.ipynb #cell85
 def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple[MarianTransformer, MarianTokenizer]:
     """The model of an imported folder, in evaluation mode and float32, and its tokenizer.
 
@@ -429,20 +429,20 @@ def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/after/pretrained.ipynb #cell85
+# %% ../../nbs/after/pretrained.ipynb #cell86
 def open_translator(folder: str | Path, device: str = "cpu", precision: str = "float32") -> Translator:
     """The translator of any model folder, trained here or imported. Raises: ValueError if it can't be opened."""
     load = load_marian if is_marian(folder) else load_model
     return Translator(*load(folder, find_device(device)), precision)
 
-# %% ../../nbs/after/pretrained.ipynb #cell97
+# %% ../../nbs/after/pretrained.ipynb #cell98
 MARIAN_PARTS = {
     "embedding": "embedding", "norm": "norms", "feed_forward": "feed-forward",
     "source_attention": "decoder source attention", "decoder": "decoder self-attention",
     "encoder": "encoder attention", "logits_bias": "logits bias",
 }
 
-# %% ../../nbs/after/pretrained.ipynb #cell98
+# %% ../../nbs/after/pretrained.ipynb #cell99
 def marian_parameters(config: MarianConfig) -> dict[str, int]:
     """The number of trained values in each part of the model, counted."""
     counts = dict.fromkeys(MARIAN_PARTS.values(), 0)
@@ -451,7 +451,7 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
             counts[next(part for word, part in MARIAN_PARTS.items() if word in name)] += parameter.numel()
     return counts
 
-# %% ../../nbs/after/pretrained.ipynb #cell100
+# %% ../../nbs/after/pretrained.ipynb #cell101
 def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     """Operations of one sentence pair, forward and backward, in matrix products only."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
@@ -461,7 +461,7 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
-# %% ../../nbs/after/pretrained.ipynb #cell101
+# %% ../../nbs/after/pretrained.ipynb #cell102
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
     """Parameters by part, and operations of a pair of sentences of this length, for either kind of model."""
     if isinstance(config, MarianConfig):

@@ -273,14 +273,14 @@ def real_places(ids: Int[Tensor, "batch len"], pad_id: int) -> Int[Tensor, "toke
     """Where the flattened matrix holds something else than padding."""
     return (ids != pad_id).flatten().nonzero().flatten()
 
-# %% ../../nbs/data/batching.ipynb #cell47
+# %% ../../nbs/data/batching.ipynb #cell48
 def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     """The tensor on a device; a GPU fetches it from pinned memory in its own time."""
     if torch.device(device).type == "cuda":
         return tensor.contiguous().pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
-# %% ../../nbs/data/batching.ipynb #cell50
+# %% ../../nbs/data/batching.ipynb #cell52
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Some pairs as padded ids: the source, the decoder's input ([bos] first) and what it should say ([eos] last)."""
@@ -317,7 +317,7 @@ class Batch:
         """Exactly `n` micro-batches for gradient accumulation, which together are this batch."""
         return [self.shard(i, n) for i in range(n)]
 
-# %% ../../nbs/data/batching.ipynb #cell52
+# %% ../../nbs/data/batching.ipynb #cell54
 def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
     """The pairs of these indices as one padded batch. Raises: ValueError for none."""
     indices = np.asarray(indices, np.int64)
@@ -329,7 +329,7 @@ def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: 
     shifted = torch.cat([begin, tgt_out[:, :-1]], dim=1)
     return Batch(src, shifted.where(tgt_out != pad_id, pad_id), tgt_out, pad_id)
 
-# %% ../../nbs/data/batching.ipynb #cell57
+# %% ../../nbs/data/batching.ipynb #cell59
 def batches(
     pairs: TokenizedPairs, max_tokens: int, seed: int = 0, start: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[tuple[int, int], Batch]]:

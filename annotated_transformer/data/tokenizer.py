@@ -113,7 +113,7 @@ def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, 
         raise ValueError(f"vocab_size {vocab_size} is too small: characters and special tokens alone take {size}")
     return tokenizer
 
-# %% ../../nbs/data/tokenizer.ipynb #cell32
+# %% ../../nbs/data/tokenizer.ipynb #cell36
 @lru_cache(maxsize=16)
 def _moses(lang: str) -> tuple[Any, Any, Any]:
     """The Moses normaliser, tokeniser and detokeniser of one language, made once."""
@@ -121,20 +121,20 @@ def _moses(lang: str) -> tuple[Any, Any, Any]:
 
     return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
 
-# %% ../../nbs/data/tokenizer.ipynb #cell33
+# %% ../../nbs/data/tokenizer.ipynb #cell37
 def moses_tokenize(lines: Iterable[str], lang: str, lowercase: bool = False) -> list[str]:
     """Lines in Moses' tokens, one space between them: lower-cased if asked, then punctuation made uniform, then cut."""
     normalizer, tokenizer, _ = _moses(lang)
     texts = (line.lower() if lowercase else line for line in lines)
     return [" ".join(tokenizer.tokenize(normalizer.normalize(text), escape=False)) for text in texts]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell39
+# %% ../../nbs/data/tokenizer.ipynb #cell43
 def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     """Running text again from lines of Moses tokens; not every space returns as it was."""
     detokenizer = _moses(lang)[2]
     return [detokenizer.detokenize(line.split(" "), unescape=False) if line else "" for line in lines]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell46
+# %% ../../nbs/data/tokenizer.ipynb #cell50
 @dataclass(frozen=True, eq=False)
 class LanguagePair:
     """Two byte-pair tokenisers, their languages, and how text is prepared for them."""
@@ -185,13 +185,13 @@ class LanguagePair:
         seen = self.source.normalizer.normalize_str(self.prepare([text], self.src_lang)[0])
         return [character for character in dict.fromkeys(seen) if self.source.token_to_id(character) is None]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell48
+# %% ../../nbs/data/tokenizer.ipynb #cell52
 def token_names(tokenizer: Tokenizer, text: str) -> list[str]:
     """The tokens of a prepared text as strings, '</s>' for the end: labels for an axis."""
     row = tokenizer.encode(text)
     return ["</s>" if i == EOS else token for i, token in zip(row.ids, row.tokens, strict=True)]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell50
+# %% ../../nbs/data/tokenizer.ipynb #cell54
 def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
     """Write tokenizer.json, text.json and, for separate vocabularies, target_tokenizer.json."""
     settings = {name: getattr(pair, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
@@ -200,7 +200,7 @@ def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
         write_whole(directory / "target_tokenizer.json", pair.target.to_str().encode())
     write_whole(directory / "text.json", (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode())
 
-# %% ../../nbs/data/tokenizer.ipynb #cell52
+# %% ../../nbs/data/tokenizer.ipynb #cell56
 def read_tokenizer(path: Path) -> Tokenizer:
     """One tokenizer.json with this package's special tokens.
 
@@ -225,7 +225,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     tokenizer.encode_special_tokens = True
     return tokenizer
 
-# %% ../../nbs/data/tokenizer.ipynb #cell54
+# %% ../../nbs/data/tokenizer.ipynb #cell58
 def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json.
 
@@ -246,7 +246,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
     return {name: about[name] for name in kinds}
 
-# %% ../../nbs/data/tokenizer.ipynb #cell56
+# %% ../../nbs/data/tokenizer.ipynb #cell60
 class PairTokenizer(LanguagePair):
     """Text to ids and back for a pair of languages."""
 
@@ -284,7 +284,7 @@ class PairTokenizer(LanguagePair):
         target = source if found["joint"] else read_tokenizer(directory / "target_tokenizer.json")
         return cls(source, target, found["src_lang"], found["tgt_lang"], found["moses"], found["lowercase"])
 
-# %% ../../nbs/data/tokenizer.ipynb #cell58
+# %% ../../nbs/data/tokenizer.ipynb #cell62
 def side_texts(
     pairs: Iterable[tuple[str, str]], langs: tuple[str, str], sides: tuple[int, ...], moses: bool, lowercase: bool
 ) -> Iterator[str]:
@@ -293,7 +293,7 @@ def side_texts(
         for side in sides:
             yield moses_tokenize([pair[side]], langs[side], lowercase)[0] if moses else pair[side]
 
-# %% ../../nbs/data/tokenizer.ipynb #cell59
+# %% ../../nbs/data/tokenizer.ipynb #cell63
 def train_tokenizer(
     pairs: Iterable[tuple[str, str]], src_lang: str, tgt_lang: str, vocab_size: int,
     joint: bool = True, moses: bool = False, lowercase: bool = False,

@@ -69,7 +69,7 @@ class EncoderLayer(nn.Module):
         x = self.after_attention(x, self.self_attention(x, x, src_mask))
         return self.after_feed_forward(x, self.feed_forward(x))
 
-# %% ../../nbs/model/layers.ipynb #cell36
+# %% ../../nbs/model/layers.ipynb #cell38
 class LayerCache:
     """The keys and values one decoder layer has computed so far: its own past, and the source's."""
 
@@ -88,7 +88,7 @@ class LayerCache:
         if self.key is not None:
             self.key, self.value = self.key[rows], self.value[rows]
 
-# %% ../../nbs/model/layers.ipynb #cell40
+# %% ../../nbs/model/layers.ipynb #cell42
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder's output, feed-forward (§3.1, right half of Figure 1)."""
 
@@ -125,7 +125,7 @@ class DecoderLayer(nn.Module):
         y = self.after_source_attention(y, from_source)
         return self.after_feed_forward(y, self.feed_forward(y))
 
-# %% ../../nbs/model/layers.ipynb #cell52
+# %% ../../nbs/model/layers.ipynb #cell54
 class Encoder(nn.Module):
     """N encoder layers, one after the other; no norm after the last."""
 
@@ -141,7 +141,7 @@ class Encoder(nn.Module):
             x = layer(x, src_mask)
         return x
 
-# %% ../../nbs/model/layers.ipynb #cell54
+# %% ../../nbs/model/layers.ipynb #cell56
 class Decoder(nn.Module):
     """N decoder layers, one after the other; no norm after the last."""
 

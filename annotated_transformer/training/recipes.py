@@ -203,7 +203,7 @@ def this_place(plan: Recipe, cpu: bool) -> Accelerator:
     cpu = cpu or device is None or device.type == "mps"
     return Accelerator(cpu=cpu, mixed_precision="no", kwargs_handlers=[waiting])
 
-# %% ../../nbs/training/recipes.ipynb #cell33
+# %% ../../nbs/training/recipes.ipynb #cell34
 def prepare(
     plan: Recipe, folder: str | Path, train: Iterable[tuple[str, str]], valid: Iterable[tuple[str, str]],
     report: Callable[[dict], None] = lambda record: None, cpu: bool = False,
@@ -228,13 +228,13 @@ def prepare(
     model = Transformer(architecture)
     return Run(model, tokenizer, train_pairs, valid_pairs, plan.training, Path(folder), accelerator, report)
 
-# %% ../../nbs/training/recipes.ipynb #cell35
+# %% ../../nbs/training/recipes.ipynb #cell36
 def dry(plan: Recipe, updates: int = 3) -> Recipe:
     """The recipe with the same model and batches, and so few updates that all that comes after them is soon tried."""
     keep = min(updates, plan.training.keep)
     return replace(plan, training=replace(plan.training, steps=updates, log_every=1, save_every=1, keep=keep))
 
-# %% ../../nbs/training/recipes.ipynb #cell36
+# %% ../../nbs/training/recipes.ipynb #cell37
 @dataclass(frozen=True)
 class Beginning:
     """The first `count` pairs of a corpus, which can be read again and again. Raises: ValueError for an iterator."""

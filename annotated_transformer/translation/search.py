@@ -202,7 +202,7 @@ def greedy(model: StepModel, src: Int[Tensor, "batch src"], max_length: int | No
     """The most probable next token at every step, for a batch of sources at once."""
     return extend(model, src, likeliest, max_length)
 
-# %% ../../nbs/translation/search.ipynb #cell42
+# %% ../../nbs/translation/search.ipynb #cell43
 def drawing_distribution(
     log_probs: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0
 ) -> Float[Tensor, "rows vocab"]:
@@ -219,7 +219,7 @@ def drawing_distribution(
     probabilities = probabilities / probabilities.sum(dim=1, keepdim=True)
     return torch.zeros_like(probabilities).scatter(1, order, probabilities)
 
-# %% ../../nbs/translation/search.ipynb #cell46
+# %% ../../nbs/translation/search.ipynb #cell47
 def sample(
     model: StepModel,
     src: Int[Tensor, "batch src"],
@@ -248,12 +248,12 @@ def sample(
 
     return extend(model, src, draw, max_length)
 
-# %% ../../nbs/translation/search.ipynb #cell50
+# %% ../../nbs/translation/search.ipynb #cell51
 def length_penalty(length: int | Int[Tensor, "*batch"], alpha: float) -> float | Float[Tensor, "*batch"]:
     """lp = ((5 + |Y|) / 6)^α; |Y| counts the end token. A log-probability is divided by it to make a score."""
     return ((5 + length) / 6) ** alpha
 
-# %% ../../nbs/translation/search.ipynb #cell52
+# %% ../../nbs/translation/search.ipynb #cell53
 @torch.inference_mode()
 def textbook_beam(
     model: Transformer, src: Int[Tensor, "1 src"], beam_size: int = 4, alpha: float = 0.6, max_length: int | None = None
@@ -281,7 +281,7 @@ def textbook_beam(
     cut = [Hypothesis(tokens[1:], total, total / length_penalty(limit, alpha), False) for tokens, total in live]
     return found + cut
 
-# %% ../../nbs/translation/search.ipynb #cell59
+# %% ../../nbs/translation/search.ipynb #cell60
 @dataclass
 class Pool:
     """Several hypotheses for each sentence: their tokens so far, log-probabilities, and the scores that rank them."""
@@ -309,7 +309,7 @@ class Pool:
         totals = self.totals.masked_fill(~where, -math.inf)
         return Pool(self.tokens, totals, totals / penalty)
 
-# %% ../../nbs/translation/search.ipynb #cell60
+# %% ../../nbs/translation/search.ipynb #cell61
 def join(first: Pool, second: Pool) -> Pool:
     """Two pools of the same sentences as one."""
     return Pool(
@@ -317,13 +317,13 @@ def join(first: Pool, second: Pool) -> Pool:
         torch.cat([first.totals, second.totals], dim=1),
         torch.cat([first.scores, second.scores], dim=1))
 
-# %% ../../nbs/translation/search.ipynb #cell62
+# %% ../../nbs/translation/search.ipynb #cell63
 def empty_pool(src: Int[Tensor, "batch src"], kept: int, width: int, pad_id: int) -> Pool:
     """Places for hypotheses of up to `width` tokens, all of them still impossible (−∞)."""
     nothing = torch.full((len(src), kept), -math.inf, device=src.device)
     return Pool(src.new_full((len(src), kept, width), pad_id), nothing, nothing.clone())
 
-# %% ../../nbs/translation/search.ipynb #cell65
+# %% ../../nbs/translation/search.ipynb #cell66
 def expand(
     live: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"], length: int
 ) -> tuple[Pool, Int[Tensor, "sentence candidate"]]:
@@ -338,7 +338,7 @@ def expand(
     candidates.tokens[:, :, length - 1] = tokens.flatten(1).gather(1, order)
     return candidates, parents
 
-# %% ../../nbs/translation/search.ipynb #cell68
+# %% ../../nbs/translation/search.ipynb #cell69
 def advance(
     live: Pool, finished: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"],
     length: int, alpha: float, eos_id: int,
@@ -356,7 +356,7 @@ def advance(
     alive = going_on.totals.topk(beam_size, dim=1).indices
     return going_on.select(alive), finished, parents.gather(1, alive)
 
-# %% ../../nbs/translation/search.ipynb #cell70
+# %% ../../nbs/translation/search.ipynb #cell71
 def nothing_better(
     live: Pool, finished: Pool, length: int, limits: Int[Tensor, "sentence"], alpha: float
 ) -> Bool[Tensor, "sentence"]:
@@ -371,7 +371,7 @@ def nothing_better(
     largest = length_penalty(limits if alpha > 0 else length + 1, alpha)
     return live.totals[:, 0] / largest <= finished.scores[:, -1]
 
-# %% ../../nbs/translation/search.ipynb #cell74
+# %% ../../nbs/translation/search.ipynb #cell75
 @singledispatch
 def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> Any:
     """A cache with `beam_size` rows for each source."""
@@ -379,13 +379,13 @@ def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> An
     cache.reorder(torch.arange(len(src), device=src.device).repeat_interleave(beam_size))
     return cache
 
-# %% ../../nbs/translation/search.ipynb #cell75
+# %% ../../nbs/translation/search.ipynb #cell76
 @singledispatch
 def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """Keep these sentences, and give each of their beams its parent's past."""
     cache.reorder((going[:, None] * parents.size(1) + parents[going]).flatten())
 
-# %% ../../nbs/translation/search.ipynb #cell76
+# %% ../../nbs/translation/search.ipynb #cell78
 @move_beams.register(Cache)
 def move_cache(cache: Cache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
     """The same for the Transformer's cache: the source's part stays as long as no sentence leaves."""
@@ -396,7 +396,7 @@ def move_cache(cache: Cache, going: Int[Tensor, "kept"], parents: Int[Tensor, "s
     for layer in cache.layers:
         layer.key, layer.value = layer.key.index_select(0, origins), layer.value.index_select(0, origins)
 
-# %% ../../nbs/translation/search.ipynb #cell78
+# %% ../../nbs/translation/search.ipynb #cell80
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     """Raises: ValueError for a beam_size outside 1 to a million, an n_best outside 1 to beam_size, or α beyond ±10."""
     if not 1 <= beam_size <= 10**6:
@@ -406,7 +406,7 @@ def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
     if not abs(alpha) <= 10:
         raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 means no penalty")
 
-# %% ../../nbs/translation/search.ipynb #cell80
+# %% ../../nbs/translation/search.ipynb #cell82
 def conclude(
     done: Bool[Tensor, "sentence"], finished: Pool, live: Pool, config: TransformerConfig
 ) -> list[list[Hypothesis]]:
@@ -419,7 +419,7 @@ def conclude(
     real = [[h for h in found if h.log_probability > -math.inf] for found in each]
     return [found[: finished.scores.size(1)] for found in real]
 
-# %% ../../nbs/translation/search.ipynb #cell82
+# %% ../../nbs/translation/search.ipynb #cell84
 @torch.inference_mode()
 def beam(
     model: StepModel, src: Int[Tensor, "batch src"], beam_size: int = 4, alpha: float = 0.6,

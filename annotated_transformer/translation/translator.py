@@ -135,7 +135,7 @@ def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]
         yield order[:count]
         order = order[count:]
 
-# %% ../../nbs/translation/translator.ipynb #cell28
+# %% ../../nbs/translation/translator.ipynb #cell29
 def search_batches(
     model: Transformer | FastTransformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int,
     batch_tokens: int,
@@ -148,7 +148,7 @@ def search_batches(
         results |= zip(places, found, strict=True)
     return [results[place] for place in range(len(rows))]
 
-# %% ../../nbs/translation/translator.ipynb #cell29
+# %% ../../nbs/translation/translator.ipynb #cell30
 @dataclass(frozen=True)
 class Translation:
     """One translation of one text; `score` ranks it (see `search.Hypothesis`), unfinished means cut at the limit."""
@@ -158,13 +158,13 @@ class Translation:
     log_probability: float
     finished: bool
 
-# %% ../../nbs/translation/translator.ipynb #cell31
+# %% ../../nbs/translation/translator.ipynb #cell32
 def to_translations(found: list[Hypothesis], tokenizer: PairTokenizer) -> list[Translation]:
     """Hypotheses as text."""
     texts = tokenizer.decode([hypothesis.tokens for hypothesis in found])
     return [Translation(text, h.score, h.log_probability, h.finished) for text, h in zip(texts, found, strict=True)]
 
-# %% ../../nbs/translation/translator.ipynb #cell34
+# %% ../../nbs/translation/translator.ipynb #cell35
 @dataclass(frozen=True)
 class Score:
     """How probable a given translation is: natural logarithms, for the whole and for each token, the end included."""
@@ -173,7 +173,7 @@ class Score:
     tokens: list[str]
     token_log_probabilities: list[float]
 
-# %% ../../nbs/translation/translator.ipynb #cell35
+# %% ../../nbs/translation/translator.ipynb #cell36
 def force_batches(
     model: Transformer, sources: list[list[int]], targets: list[list[int]], batch_tokens: int
 ) -> list[list[float]]:
@@ -189,7 +189,7 @@ def force_batches(
             results[place] = row[: len(target)]
     return [results[place] for place in range(len(sources))]
 
-# %% ../../nbs/translation/translator.ipynb #cell37
+# %% ../../nbs/translation/translator.ipynb #cell38
 RECORDING = Lock()
 
 
@@ -214,7 +214,7 @@ def record_attention(model: Transformer) -> Iterator[dict[str, Float[Tensor, "ba
             for handle in handles:
                 handle.remove()
 
-# %% ../../nbs/translation/translator.ipynb #cell39
+# %% ../../nbs/translation/translator.ipynb #cell40
 @dataclass(frozen=True)
 class Attention:
     """All attention weights of one sentence pair, as (layer, head, query, key); each row of queries sums to 1.
@@ -246,13 +246,13 @@ class Attention:
                 raise ValueError(f"{name} is {number}: this model has {name}s 1 to {count}")
         return attention_chart(weights[layer - 1, head - 1], queries, keys, f"{kind}, layer {layer}, head {head}")
 
-# %% ../../nbs/translation/translator.ipynb #cell41
+# %% ../../nbs/translation/translator.ipynb #cell42
 def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
     """Ids as readable tokens: '<s>' and '</s>' for begin and end."""
     tokens = [tokenizer.id_to_token(i) for i in ids]
     return [{"[bos]": "<s>", "[eos]": "</s>"}.get(token, token) for token in tokens]
 
-# %% ../../nbs/translation/translator.ipynb #cell42
+# %% ../../nbs/translation/translator.ipynb #cell43
 def look_inside(model: Transformer, tokenizer: PairTokenizer, source: list[int], target: list[int]) -> Attention:
     """The attention of one pass over one pair of ids, as recorded module by module."""
     device = model.tgt_embedding.weight.device
@@ -273,7 +273,7 @@ def look_inside(model: Transformer, tokenizer: PairTokenizer, source: list[int],
         token_labels(tokenizer.target, inputs),
         stack("encoder.self_attention"), stack("decoder.self_attention"), stack("decoder.source_attention"))
 
-# %% ../../nbs/translation/translator.ipynb #cell44
+# %% ../../nbs/translation/translator.ipynb #cell45
 def find_device(name: str) -> torch.device:
     """The device of this name, after a trial that it works. Raises: ValueError when it is not there."""
     try:
@@ -285,7 +285,7 @@ def find_device(name: str) -> torch.device:
         raise ValueError(f"device {name!r} is not there: choose one of {', '.join(there)}") from None
     return device
 
-# %% ../../nbs/translation/translator.ipynb #cell46
+# %% ../../nbs/translation/translator.ipynb #cell47
 class TextModel:
     """A model with its tokenizer: how probable it finds a given translation, and where it looks."""
 
@@ -320,7 +320,7 @@ class TextModel:
             target = best.tokens + [self.model.config.eos_id] * best.finished
         return look_inside(self.model, self.tokenizer, sources[0], target)
 
-# %% ../../nbs/translation/translator.ipynb #cell48
+# %% ../../nbs/translation/translator.ipynb #cell49
 def encode_parts(
     tokenizer: PairTokenizer, texts: Sequence[str], limit: int, numbers: Sequence[int], split: bool, unknown: str
 ) -> tuple[list[int], list[list[int]]]:
@@ -336,13 +336,13 @@ def encode_parts(
         tokenizer.encode_source, sentences, limit, places, unknown, unk_id=tokenizer.unk_id, remedy=remedy)
     return places, rows
 
-# %% ../../nbs/translation/translator.ipynb #cell50
+# %% ../../nbs/translation/translator.ipynb #cell51
 def warn_if_cut(number: int, translation: Translation) -> None:
     """Warn of a line whose output reached its limit."""
     if not translation.finished:
         warnings.warn(f"line {number}: the translation reached its limit and was cut there", stacklevel=4)
 
-# %% ../../nbs/translation/translator.ipynb #cell51
+# %% ../../nbs/translation/translator.ipynb #cell52
 def best_first(numbers: list[int], found: list[list[Hypothesis]], tokenizer: PairTokenizer) -> list[list[Translation]]:
     """The hypotheses of each line as text; warns of a line whose best was cut."""
     results = [to_translations(hypotheses, tokenizer) for hypotheses in found]
@@ -350,7 +350,7 @@ def best_first(numbers: list[int], found: list[list[Hypothesis]], tokenizer: Pai
         warn_if_cut(number, best)
     return results
 
-# %% ../../nbs/translation/translator.ipynb #cell53
+# %% ../../nbs/translation/translator.ipynb #cell54
 def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
     """The translations of one line's sentences as one text again; warns of a line whose output was cut."""
     outputs: dict[int, list[str]] = {number: [] for number in places}
@@ -359,7 +359,7 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
         warn_if_cut(number, translation)
     return [" ".join(sentences) for sentences in outputs.values()]
 
-# %% ../../nbs/translation/translator.ipynb #cell54
+# %% ../../nbs/translation/translator.ipynb #cell55
 def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
     """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
 
@@ -373,7 +373,7 @@ def prepared(model: Transformer, precision: str = "float32") -> FastTransformer 
         raise ValueError(f"precision is {precision!r}: a {type(model).__name__} is searched in float32 only")
     return model
 
-# %% ../../nbs/translation/translator.ipynb #cell56
+# %% ../../nbs/translation/translator.ipynb #cell57
 class Translator(TextModel):
     """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
 
@@ -422,7 +422,7 @@ class Translator(TextModel):
             yield from self.translate(chunk, beam_size, alpha, split, unknown, first_line=number)
             number += len(chunk)
 
-# %% ../../nbs/translation/translator.ipynb #cell58
+# %% ../../nbs/translation/translator.ipynb #cell59
 def check_all(translator: TextModel, lines: Iterable[str], split: bool = False, unknown: str = "error") -> None:
     """Raises for any of some lines what `Translator.translate` would, without translating."""
     source, number = iter(lines), 1
