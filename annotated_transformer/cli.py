@@ -245,10 +245,11 @@ def training_plan(source: str, own: list[str | None], settings_from: str | None)
         if source not in recipes() and any(Path(source).parent.glob(f"{Path(source).name}.*")):
             raise ValueError(f"{source} is no recipe: for files of your own, give --src, --tgt and --valid too")
         return recipe(source)
-    if None in own:
+    src, tgt, valid = own
+    if src is None or tgt is None or valid is None:
         raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
     plan = recipe(settings_from or "multi30k-en-de-tiny")
-    return replace(plan, corpus=source, src=own[0], tgt=own[1], valid_split=own[2], moses=False, lowercase=False)
+    return replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid, moses=False, lowercase=False)
 
 
 def training_pairs(
@@ -268,7 +269,7 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
     """The recipe with NAME=VALUE settings applied. Raises: ValueError for an unknown name, naming the nearest."""
     from annotated_transformer.model.config import nearest
 
-    parts = {"architecture": plan.architecture, "training": plan.training, "recipe": plan}
+    parts: dict[str, Any] = {"architecture": plan.architecture, "training": plan.training, "recipe": plan}
     owners = {field.name: part for part, values in reversed(parts.items()) for field in fields(values)}
     for name in ("pad_id", "bos_id", "eos_id", "src_vocab_size", "tgt_vocab_size", "shared_vocab"):
         del owners[name]  # the tokenizer decides these
@@ -286,7 +287,7 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
     )
 
 
-def parse(text: str, like: object, name: str) -> object:
+def parse(text: str, like: Any, name: str) -> Any:
     """A setting's text as a value of the type it had. Raises: ValueError naming the setting and the type."""
     if isinstance(like, bool):
         if text.lower() not in ("true", "false"):
@@ -657,7 +658,7 @@ def export(
     write = {"marian": export_marian, "ctranslate2": export_ctranslate2, "onnx": export_onnx}
     if form not in write:
         raise ValueError(f"unknown format {form!r}: {nearest(form, list(write))}")
-    settings: dict[str, object] = {}
+    settings: dict[str, Any] = {}
     for name, value, owner in (("quantization", quantization, "ctranslate2"), ("attention", attention, "onnx")):
         if value and form != owner:
             raise ValueError(f"--{name} is a setting of {owner}: leave it out for {form}")

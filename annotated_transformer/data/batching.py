@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -94,11 +95,11 @@ def write_directory(
         scratch.mkdir(parents=True)
         with (scratch / "src.tokens").open("wb") as src_file, (scratch / "tgt.tokens").open("wb") as tgt_file:
             *sides, dropped = write_sides(pairs, tokenizer, (src_file, tgt_file), max_length)
-        about = {"format": 1, "pairs": len(sides[0].lengths), "dropped": dropped}
+        about: dict[str, Any] = {"format": 1, "pairs": len(sides[0].lengths), "dropped": dropped}
         for name, side in zip(("src", "tgt"), sides, strict=True):
             np.save(scratch / f"{name}.offsets.npy", side.offsets())
             about[name] = {"dtype": side.dtype.name, "sha256": side.hash.hexdigest(),
-                           "offsets_sha256": hashlib.sha256(side.offsets()).hexdigest()}
+                           "offsets_sha256": hashlib.sha256(side.offsets().data).hexdigest()}
         (scratch / "pairs.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         shutil.rmtree(directory, ignore_errors=True)
         os.replace(scratch, directory)
@@ -193,14 +194,15 @@ class TokenizedPairs(FlatPairs):
             return cls.open(dir)
         files = io.BytesIO(), io.BytesIO()
         src, tgt, dropped = write_sides(pairs, tokenizer, files, max_length)
-        src_tokens, tgt_tokens = (np.frombuffer(side.file.getbuffer(), side.dtype) for side in (src, tgt))
+        src_tokens, tgt_tokens = (
+            np.frombuffer(file.getbuffer(), side.dtype) for file, side in zip(files, (src, tgt), strict=True))
         return cls(src_tokens, src.offsets(), tgt_tokens, tgt.offsets(), dropped)
 
     @classmethod
     def open(cls, dir: str | Path) -> "TokenizedPairs":
         """Memory-map what `build` wrote. Raises: ValueError for a directory that is missing or damaged."""
-        arrays, dropped = read_directory(Path(dir))
-        return cls(*arrays, dropped)
+        (src, src_offsets, tgt, tgt_offsets), dropped = read_directory(Path(dir))
+        return cls(src, src_offsets, tgt, tgt_offsets, dropped)
 
 # %% ../../nbs/data/batching.ipynb #cell24
 def padding_share(src_lengths: np.ndarray, tgt_lengths: np.ndarray, batches: list[np.ndarray]) -> float:

@@ -27,6 +27,7 @@ from http.client import HTTPException
 from importlib import resources
 from itertools import combinations, zip_longest
 from pathlib import Path
+from typing import Any
 
 from ..model.config import nearest
 
@@ -38,7 +39,7 @@ def open_text(path: str | Path) -> io.BufferedIOBase:
         ValueError: there is no such file, it can't be read, or it is empty.
     """
     try:
-        text = open(path, "rb")
+        text: io.BufferedReader | gzip.GzipFile = open(path, "rb")
         packed = text.peek(2)[:2] == b"\x1f\x8b"
         if packed and text.seekable():
             text.close()
@@ -141,8 +142,9 @@ class TextFile:
 def corpus_files() -> list[TextFile]:
     """Every file of every named corpus, from the table corpora.tsv."""
     table = resources.files("annotated_transformer.data").joinpath("corpora.tsv").read_text(encoding="utf-8")
-    rows = [dict(zip(TextFile.__annotations__, line.split("\t"), strict=True)) for line in table.splitlines()[1:]]
-    return [TextFile(**{**row, "lines": int(row["lines"])}) for row in rows]
+    rows: list[dict[str, Any]] = [
+        dict(zip(TextFile.__annotations__, line.split("\t"), strict=True)) for line in table.splitlines()[1:]]
+    return [TextFile(**row | {"lines": int(row["lines"])}) for row in rows]
 
 # %% ../../nbs/data/corpus.ipynb #cell27
 @dataclass(frozen=True)
@@ -171,13 +173,14 @@ class CorpusSpec:
 
     def splits(self, pair: str) -> list[str]:
         """The names of the splits of one language pair."""
-        parts = (*self.hub, *self.files)
+        parts: tuple[HubSplit | TextFile, ...] = (*self.hub, *self.files)
         stored = [part.split for part in parts if part.pair in ("", pair)]
         return list(dict.fromkeys([split for split, _ in self.made] + stored))
 
     def sizes(self) -> dict[str, int]:
         """Pairs stated for each split; where the size depends on the languages they follow the name."""
-        stored = {f"{part.split} {part.pair}".strip(): part.lines for part in (*self.hub, *self.files)}
+        parts: tuple[HubSplit | TextFile, ...] = (*self.hub, *self.files)
+        stored = {f"{part.split} {part.pair}".strip(): part.lines for part in parts}
         return dict(self.made) | stored
 
 # %% ../../nbs/data/corpus.ipynb #cell31

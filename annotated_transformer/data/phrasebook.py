@@ -24,6 +24,7 @@ from itertools import accumulate
 from math import perm, prod
 from random import Random
 from string import Formatter
+from typing import Any
 
 from babel import Locale
 from babel.dates import format_date, format_skeleton, format_time, format_timedelta, get_timezone_location
@@ -403,10 +404,10 @@ class Slot:
     """A gap in a pattern: the values that may fill it and how each language says one."""
 
     values: Values
-    say: Callable[[Hashable, str], str]
+    say: Callable[[Any, str], str]
 
 # %% ../../nbs/data/phrasebook.ipynb #cell95
-def prefixed(say: Callable[[Hashable, str], str], *prefixes: str) -> Callable[[Hashable, str], str]:
+def prefixed(say: Callable[[Any, str], str], *prefixes: str) -> Callable[[Any, str], str]:
     """The same words after a preposition, given for each language in order."""
     before = dict(zip(LANGUAGES, prefixes, strict=True))
     return lambda value, language: before[language] + say(value, language)
@@ -489,7 +490,7 @@ def amount_slots() -> dict[str, Slot]:
 # %% ../../nbs/data/phrasebook.ipynb #cell105
 def name_slots() -> dict[str, Slot]:
     """Slots for countries, languages and cities, and for lists of names."""
-    def lists(name: str, items: Sequence, say: Callable[[Hashable, str], str], style: str = "standard") -> Slot:
+    def lists(name: str, items: Sequence, say: Callable[[Any, str], str], style: str = "standard") -> Slot:
         return Slot(selections(name, items), lambda value, language: listed([say(each, language) for each in value],
                                                                             language, style))
 
@@ -616,7 +617,8 @@ def phrasebook(src: str, tgt: str, split: str, count: int, seed: int = 0) -> lis
     if not 1 <= count <= most or count % 1:
         raise ValueError(f"count is {count}: ask for a whole number of pairs from 1 to {most}")
     found: dict[str, str] = {}
-    for source, target in phrases(src, tgt, split, seed):
+    stream = phrases(src, tgt, split, seed)
+    while len(found) < count:
+        source, target = next(stream)
         found.setdefault(source, target)
-        if len(found) == count:
-            return list(found.items())
+    return list(found.items())

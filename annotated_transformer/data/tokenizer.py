@@ -79,6 +79,7 @@ def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Token
     Merges stay inside words, single digits and runs of punctuation, each with the space before it, written '▁';
     with `spaces_only`, for text that is cut into tokens already, inside tokens, each with the space after it.
     """
+    mark: normalizers.Normalizer
     if spaces_only:
         pieces, mark, unmark = r"[^▁]*▁", normalizers.Replace(Regex(r"\z"), "▁"), decoders.Replace(Regex(r"▁\z"), "")
     else:
@@ -102,7 +103,7 @@ def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, 
     special = ["[pad]", "[bos]", "[eos]", "[unk]"]
     if not 1 <= vocab_size <= 2**24:
         raise ValueError(f"vocab_size is {vocab_size}: it must be at least 1 and at most {2**24}")
-    settings = {"special_tokens": special, "limit_alphabet": 1000, "show_progress": False}
+    settings: dict[str, Any] = {"special_tokens": special, "limit_alphabet": 1000, "show_progress": False}
     tokenizer = empty_tokenizer(spaces_only, lowercase)
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab_size, **settings))
     tokenizer.encode_special_tokens = True
