@@ -28,14 +28,43 @@ SHIPPED = Path(__file__).parent / "pretrained" / "phrasebook-en-de"
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 console = Console(highlight=False, markup=False, emoji=False)  # what is printed is text, also "[unk]"
 
+# What the shell completes at once; the room that makes the recipes has to import torch first.
+RECIPES = (
+    "phrasebook", "multi30k-en-de-tiny", "iwslt14-de-en", "wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-big")
+
+
+def corpus_names() -> list[str]:
+    """For the shell to complete."""
+    from annotated_transformer.data.corpus import corpora
+
+    return list(corpora())
+
+
+def preset_names() -> list[str]:
+    """For the shell to complete."""
+    from annotated_transformer.model.config import table_3
+
+    return list(table_3())
+
+
 Model = Annotated[
     Path, typer.Option("--model", "-m", help="A model folder; the shipped English-German phrasebook if none is named.")
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, …")]
-Precision = Annotated[str, typer.Option(help="Of the matrix products: float32, bfloat16, or on a CPU int8.")]
+Precision = Annotated[
+    str,
+    typer.Option(
+        help="Of the matrix products: float32, bfloat16, or on a CPU int8.",
+        autocompletion=lambda: ("float32", "bfloat16", "int8"),
+    ),
+]
 Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
 Unknown = Annotated[
-    str, typer.Option(help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown.")
+    str,
+    typer.Option(
+        help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown.",
+        autocompletion=lambda: ("error", "keep"),
+    ),
 ]
 Alpha = Annotated[float, typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α.")]
 Root = Annotated[
@@ -67,7 +96,8 @@ def train(
     source: Annotated[
         str,
         typer.Argument(
-            help="A recipe, or the common prefix of your own files: own/train for own/train.en and own/train.de."
+            help="A recipe, or the common prefix of your own files: own/train for own/train.en and own/train.de.",
+            autocompletion=lambda: RECIPES,
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME if none is named.")] = None,
@@ -78,7 +108,8 @@ def train(
         str | None,
         typer.Option(
             help="The recipe whose settings your own files are trained with, text as it is: multi30k-en-de-tiny if none is "
-            "named."
+            "named.",
+            autocompletion=lambda: RECIPES,
         ),
     ] = None,
     settings: Annotated[
@@ -402,7 +433,9 @@ def input_lines(path: Path | None) -> Iterator[str]:
 @app.command()
 def evaluate(
     model: Model = SHIPPED,
-    corpus: Annotated[str | None, typer.Option(help="A named corpus to translate; `corpora` lists them.")] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="A named corpus to translate; `corpora` lists them.", autocompletion=corpus_names)
+    ] = None,
     split: Annotated[str, typer.Option(help="The corpus's split.")] = "test",
     source: Annotated[Path | None, typer.Option(help="Your own source file, instead of a corpus.")] = None,
     reference: Annotated[Path | None, typer.Option(help="Its reference translations.")] = None,
@@ -629,7 +662,12 @@ def average(
 
 @app.command()
 def export(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="marian, ctranslate2 or onnx.")],
+    form: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT", help="marian, ctranslate2 or onnx.", autocompletion=lambda: ("marian", "ctranslate2", "onnx")
+        ),
+    ],
     out: Annotated[Path, typer.Argument(help="The folder to write; it must be new or empty.")],
     model: Model = SHIPPED,
     quantization: Annotated[
@@ -672,9 +710,10 @@ def export(
 
 @app.command()
 def info(
-    name: Annotated[str, typer.Argument(help="A preset of Table 3, such as base or big, or a model folder.")] = str(
-        SHIPPED
-    ),
+    name: Annotated[
+        str,
+        typer.Argument(help="A preset of Table 3, such as base or big, or a model folder.", autocompletion=preset_names),
+    ] = str(SHIPPED),
     length: Annotated[int, typer.Option(help="Tokens on each side for the count of operations.")] = 25,
 ) -> None:
     """Parameters, floating-point operations and configuration of a preset or a saved model.

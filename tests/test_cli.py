@@ -20,6 +20,7 @@ from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.recipes import recipes
 from annotated_transformer.translation.translator import Translator
 
 # A model with random weights seldom ends a sentence, which the command line says in a warning.
@@ -570,3 +571,20 @@ def test_a_data_folder_of_the_users_own_is_left_alone(run, tmp_path):
     own = ["--src", "en", "--tgt", "de", "--valid", tmp_path / "data" / "valid", "--cpu", "--out", tmp_path]
     refused(run("train", tmp_path / "data" / "train", *own), "was not made by a run")
     assert (tmp_path / "data" / ".git").is_dir() and not (tmp_path / "data" / "recipe.json").exists()
+
+
+@pytest.mark.parametrize(("line", "found"), [
+    ("tra", {"train", "translate"}), ("train mul", {"multi30k-en-de-tiny"}), ("train own/tr", set()),
+    ("evaluate --corpus wm", {"wmt14"}), ("info bi", {"big"}), ("export o", {"onnx"}),
+    ("translate --precision b", {"bfloat16"}), ("score --unknown k", {"keep"})])
+def test_the_shell_completes_names(line, found):
+    words = f"annotated-transformer {line}"
+    asked = {"_ANNOTATED_TRANSFORMER_COMPLETE": "complete_bash", "COMP_WORDS": words,
+             "COMP_CWORD": str(len(words.split()) - 1)}
+    command = [str(Path(sys.executable).parent / "annotated-transformer")]
+    done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=False)
+    assert set(done.stdout.split()) == found and "Traceback" not in done.stderr
+
+
+def test_the_completed_recipes_are_all():
+    assert list(cli.RECIPES) == list(recipes())
