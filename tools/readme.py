@@ -97,6 +97,7 @@ ROWS = {
     "phrasebook-en-de/record.json": phrasebook,
     "multi30k-en-de-tiny-ends/record.json": multi30k,
     "multi30k-en-de-tiny-seed2/record.json": multi30k,
+    "multi30k-en-de-tiny-seed3/record.json": multi30k,
     "newstest2017-systems.json": newstest,
     "memory-5m-pairs.json": memory,
     "training-step.json": training_step,
