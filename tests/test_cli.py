@@ -103,12 +103,14 @@ def test_n_best_lists_candidates_best_first(run, model):
 def test_translate_answers_a_line_before_the_next_arrives(model, interrupt, status):
     command = [sys.executable, "-m", "annotated_transformer.cli", "translate", "-m", str(model)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, **pipes) as process:
+    # What runs in the background of a shell without a terminal ignores SIGINT, and so do its children.
+    heed = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, **pipes, **heed) as process:
         process.stdin.write(b"March 3\n")
         process.stdin.flush()
         assert process.stdout.readline().endswith(b"\n")
         process.send_signal(signal.SIGINT) if interrupt else process.stdin.close()
-        assert process.wait() == status and b"Traceback" not in process.stderr.read()
+        assert process.wait(timeout=60) == status and b"Traceback" not in process.stderr.read()
 
 
 def test_score_prints_total_and_mean(run, model):
