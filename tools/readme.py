@@ -51,8 +51,9 @@ def newstest(record: dict) -> Iterator[list[str]]:
 
 def memory(record: dict) -> Iterator[list[str]]:
     """What a WMT-sized corpus needs."""
-    text = f"{record['peak_gib']:.2f} GiB at most, {record['padding_share']:.1%} padding"
-    yield [f"{record['pairs']:,} pairs tokenised, batched and read once", text, "4 GiB allowed"]
+    text = f"{record['peak_gib']:.2f} GiB at most, {record['epoch']['padding_share']:.1%} padding"
+    what = f"{record['pairs']:,} pairs with {record['distinct_words'] / 1e6:.1f} million distinct words"
+    yield [f"{what}: vocabulary learned, tokenised, batched and read once", text, "4 GiB allowed"]
 
 
 def training_step(record: dict) -> Iterator[list[str]]:
