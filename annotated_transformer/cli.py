@@ -1,6 +1,7 @@
 """The command line: train, translate, evaluate, score, look inside and export. Heavy imports wait inside the commands."""
 
 import errno
+import gc
 import json
 import os
 import shutil
@@ -361,6 +362,7 @@ def translate(
 
     `echo "five kilometers" | annotated-transformer translate --n-best 3`
     """
+    import_torch()
     from annotated_transformer.translation.search import check_beam
     from annotated_transformer.translation.translator import check_all
 
@@ -404,8 +406,24 @@ def naming(path: Path | None) -> Iterator[None]:
         raise ValueError(f"{path}, {error}") from None
 
 
+def import_torch() -> None:
+    """Import PyTorch without a garbage collection, and have later ones pass over what that made.
+
+    It stays until the program ends; looking it through time and again would only slow a short command down.
+    """
+    if "torch" in sys.modules:
+        return
+    gc.disable()
+    try:
+        import torch  # noqa: F401
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def open_translator(model: Path, device: str, precision: str = "float32") -> "Translator":
     """The model of a folder, trained here or imported, ready to translate."""
+    import_torch()
     from annotated_transformer.after import pretrained
 
     return pretrained.open_translator(model, device, precision)

@@ -339,6 +339,15 @@ def test_a_translation_loads_no_library_that_it_does_not_need(model):
     assert done.stdout.count("\n") == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
 
 
+def test_pytorch_is_imported_without_a_collection():
+    code = ("import gc; from annotated_transformer import cli\n"
+            "collections = []; gc.callbacks.append(lambda phase, about: collections.append(about))\n"
+            "cli.import_torch()\n"
+            "assert not collections and gc.isenabled() and gc.get_freeze_count() > 100_000\n"
+            "frozen = gc.get_freeze_count(); cli.import_torch(); assert gc.get_freeze_count() == frozen")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_closed_streams(model):
     command = f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
     closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)
