@@ -816,8 +816,6 @@ def main() -> None:
         if sys.stdout is None:
             raise ValueError("standard output is closed: send it to a file, or to /dev/null if it isn't wanted")
         sys.exit(app(standalone_mode=False) or 0)
-    except typer.Abort:
-        sys.exit(130)
     except UnicodeEncodeError as error:
         place = f"{error.object[error.start]!a} ({error.encoding})"
         print(f"error: standard output can't hold {place}: set PYTHONIOENCODING=utf-8", file=sys.stderr)

@@ -43,6 +43,15 @@ def multi30k(record: dict) -> Iterator[list[str]]:
            "at most 8,000 updates of as many tokens"]
 
 
+def fresh_clone(record: dict) -> Iterator[list[str]]:
+    """How long the two commands take a newcomer."""
+    seconds = {name: step["seconds"] for name, step in record["steps"].items()}
+    for command, allowed in (("book", "15 minutes"), ("test", "12 minutes")):
+        first, again = (seconds[f"{command}, {when}"] / 60 for when in ("cold", "again"))
+        yield [f"`make {command}` in a fresh clone on {record['machine']}, set-up from pip's cache included",
+               f"{first:.1f} minutes, and {again:.1f} once more", f"{allowed} allowed"]
+
+
 def newstest(record: dict) -> Iterator[list[str]]:
     """The published scores that our BLEU gives again."""
     systems = record["systems"].values()
@@ -97,6 +106,7 @@ def race(record: dict) -> Iterator[list[str]]:
 
 
 ROWS = {
+    "fresh-clone.json": fresh_clone,
     "phrasebook-en-de/record.json": phrasebook,
     "multi30k-en-de-tiny-ends/record.json": multi30k,
     "multi30k-en-de-tiny-seed2/record.json": multi30k,
