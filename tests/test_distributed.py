@@ -16,7 +16,8 @@ from tiny_run import data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.data.batching import token_batches
 from annotated_transformer.training.checkpoint import load_model
-from annotated_transformer.training.trainer import fit
+from annotated_transformer.training.scale import one_voice
+from annotated_transformer.training.trainer import fit, stop_requests
 
 HERE = Path(__file__).parent
 LAUNCHER = [sys.executable, "-m", "torch.distributed.run"]
@@ -151,6 +152,16 @@ def test_when_one_rank_fails_all_end_and_one_line_says_why(tmp_path, train_comma
     assert re.match(r"error: rank 1 of 2 on \S+: RuntimeError: the cosmic ray$", error_of(done.stderr))
     assert done.stderr.count("the cosmic ray") <= 3, "the launcher's summary has the trace, and nobody else"
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000004"]
+
+
+@pytest.mark.parametrize(("error", "end"), [
+    (RuntimeError("[gloo] Connection closed"), SystemExit(143)), (ValueError("disk full"), ValueError("disk full"))])
+def test_who_was_asked_to_end_and_then_lost_the_others_says_nothing(monkeypatch, error, end):
+    for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(type(end), match=str(end)), one_voice(own=0.0, others=0.0), stop_requests():
+        signal.raise_signal(signal.SIGTERM)
+        raise error
 
 
 def test_when_all_ranks_refuse_the_first_one_speaks(tmp_path, train_command):

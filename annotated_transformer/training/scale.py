@@ -8,7 +8,9 @@ __all__ = ['lost', 'cause', 'tell_launcher', 'one_voice', 'flops_of_update']
 # %% ../../nbs/training/scale.ipynb #cell2
 import json
 import os
+import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -51,7 +53,8 @@ def one_voice(own: float = 2.0, others: float = 10.0) -> Iterator[None]:
     """Of several processes in which the block fails, one says why: in a ValueError of one line, with its rank.
 
     The first process of a machine speaks at once, another `own` seconds later, and one that merely lost its partners
-    `others` seconds later. A launcher ends those that still wait, so their lines never appear.
+    `others` seconds later. A launcher ends those that still wait, so their lines never appear; one that it had asked to
+    end before its partners were lost ends in silence.
     """
     try:
         yield
@@ -61,6 +64,8 @@ def one_voice(own: float = 2.0, others: float = 10.0) -> Iterator[None]:
         if int(os.environ.get("WORLD_SIZE", 1)) == 1:
             raise
         line = cause(error)
+        if lost(error) and "SIGTERM" in getattr(error, "__notes__", ()):
+            sys.exit(128 + signal.SIGTERM)
         if lost(error):
             time.sleep(others)
         else:

@@ -166,7 +166,10 @@ def log_update(run: Run, loss: float, speed: float) -> None:
 # %% ../../nbs/training/trainer.ipynb #cell39
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """Within the block SIGINT and SIGTERM no longer kill: their names gather in the list that the block reads."""
+    """Within the block SIGINT and SIGTERM no longer kill: their names gather in the list that the block reads.
+
+    An error that leaves the block carries them as notes.
+    """
     caught: list[str] = []
     previous = {}
     try:
@@ -176,6 +179,10 @@ def stop_requests() -> Iterator[list[str]]:
         pass  # signal handlers belong to the main thread; elsewhere the caller stops us
     try:
         yield caught
+    except Exception as error:
+        for name in caught:
+            error.add_note(name)
+        raise
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
