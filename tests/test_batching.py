@@ -299,10 +299,10 @@ def measure(count: int, folder: Path) -> dict:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_memory_of_many_pairs(tmp_path):
-    found = measure(20_000, tmp_path)
-    assert found["pairs"] == 20_000 and found["peak_gib"] < 0.7 and not list(tmp_path.iterdir())
-    assert found["tokens"]["target_tokens"] == found["epoch"]["batched_tokens"]
+def test_memory_hardly_grows_with_the_pairs(tmp_path):
+    few, many = measure(2_000, tmp_path), measure(60_000, tmp_path)  # what PyTorch takes by itself differs by its build
+    assert many["pairs"] == 60_000 and many["peak_gib"] - few["peak_gib"] < 0.15 and not list(tmp_path.iterdir())
+    assert many["tokens"]["target_tokens"] == many["epoch"]["batched_tokens"]
 
 
 @pytest.mark.slow
