@@ -360,7 +360,7 @@ def translate(
 
     `annotated-transformer translate -i test.en -m averaged > out.de`
 
-    `echo "five kilometers" | annotated-transformer translate --n-best 3`
+    `echo "27.4 kilometers" | annotated-transformer translate --n-best 3`
     """
     import_torch()
     from annotated_transformer.translation.search import check_beam
