@@ -1,4 +1,7 @@
-"""The command line: train, translate, evaluate, score, look inside and export. Heavy imports wait inside the commands."""
+"""The command line: train, translate, evaluate, score, look inside and export.
+
+Heavy imports wait inside the commands.
+"""
 
 import errno
 import gc
@@ -26,12 +29,23 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parent / "pretrained" / "phrasebook-en-de"
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-console = Console(highlight=False, markup=False, emoji=False)  # what is printed is text, also "[unk]"
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
+)
+console = Console(
+    highlight=False, markup=False, emoji=False
+)  # what is printed is text, also "[unk]"
 
-# What the shell completes at once; the room that makes the recipes has to import torch first.
+# What the shell completes at once; the room that makes the recipes has to import torch
+# first.
 RECIPES = (
-    "phrasebook", "multi30k-en-de-tiny", "iwslt14-de-en", "wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-big")
+    "phrasebook",
+    "multi30k-en-de-tiny",
+    "iwslt14-de-en",
+    "wmt14-en-de-base",
+    "wmt14-en-de-big",
+    "wmt14-en-fr-big",
+)
 
 
 def corpus_names() -> list[str]:
@@ -49,7 +63,12 @@ def preset_names() -> list[str]:
 
 
 Model = Annotated[
-    Path, typer.Option("--model", "-m", help="A model folder; the shipped English-German phrasebook if none is named.")
+    Path,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A model folder; the shipped English-German phrasebook if none is named.",
+    ),
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, …")]
 Precision = Annotated[
@@ -63,13 +82,20 @@ Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is gree
 Unknown = Annotated[
     str,
     typer.Option(
-        help="Characters the model never saw: 'error' refuses them, 'keep' lets them pass as unknown.",
+        help="Characters the model never saw: 'error' refuses them, 'keep' lets them "
+        "pass as unknown.",
         autocompletion=lambda: ("error", "keep"),
     ),
 ]
-Alpha = Annotated[float, typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α.")]
+Alpha = Annotated[
+    float,
+    typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α."),
+]
 Root = Annotated[
-    Path | None, typer.Option(help="Where corpora are kept; else $ANNOTATED_TRANSFORMER_DATA, else a cache.")
+    Path | None,
+    typer.Option(
+        help="Where corpora are kept; else $ANNOTATED_TRANSFORMER_DATA, else a cache."
+    ),
 ]
 
 
@@ -86,10 +112,18 @@ def show_version(wanted: bool) -> bool:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=show_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
     ] = False,
 ) -> None:
-    """The Transformer of "Attention Is All You Need": train it, translate with it, measure it, look inside."""
+    """The Transformer of "Attention Is All You Need": train it, translate with it,
+    measure it, look inside.
+    """
 
 
 @app.command()
@@ -97,18 +131,28 @@ def train(
     source: Annotated[
         str,
         typer.Argument(
-            help="A recipe, or the common prefix of your own files: own/train for own/train.en and own/train.de.",
+            help="A recipe, or the common prefix of your own files: own/train for "
+            "own/train.en and own/train.de.",
             autocompletion=lambda: RECIPES,
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/NAME if none is named.")] = None,
-    src: Annotated[str | None, typer.Option(help="Source language, as in the file's name.")] = None,
-    tgt: Annotated[str | None, typer.Option(help="Target language, as in the file's name.")] = None,
-    valid: Annotated[str | None, typer.Option(help="Prefix of your own validation files.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; runs/NAME if none is named.")
+    ] = None,
+    src: Annotated[
+        str | None, typer.Option(help="Source language, as in the file's name.")
+    ] = None,
+    tgt: Annotated[
+        str | None, typer.Option(help="Target language, as in the file's name.")
+    ] = None,
+    valid: Annotated[
+        str | None, typer.Option(help="Prefix of your own validation files.")
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="The recipe whose settings your own files are trained with, text as it is: multi30k-en-de-tiny if none is "
+            help="The recipe whose settings your own files are trained with, text as "
+            "it is: multi30k-en-de-tiny if none is "
             "named.",
             autocompletion=lambda: RECIPES,
         ),
@@ -116,14 +160,22 @@ def train(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="NAME=VALUE for any setting of the recipe, its architecture or its training; may be repeated, the last counts."
+            "--set",
+            help="NAME=VALUE for any setting of the recipe, its architecture or its "
+            "training; may be repeated, the last counts.",
         ),
     ] = None,
     root: Root = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU even where there is a GPU.")] = False,
+    cpu: Annotated[
+        bool, typer.Option("--cpu", help="Use the CPU even where there is a GPU.")
+    ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Three updates on the beginning of the corpus, then all that comes after them."),
+        typer.Option(
+            "--dry-run",
+            help="Three updates on the beginning of the corpus, then all that comes "
+            "after them.",
+        ),
     ] = False,
 ) -> None:
     """Train a model. Started again, the same command goes on from the last checkpoint.
@@ -154,24 +206,38 @@ def train(
                 found = rehearse(plan, folder / ".dry-run", *pairs, cpu=cpu)
             finally:
                 if new:
-                    with suppress(OSError):  # another process may still be at work in it, or have removed it
+                    with suppress(
+                        OSError
+                    ):  # another process may still be at work in it, or have removed it
                         folder.rmdir()
             for name, value in found.items():
-                console.print(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}", soft_wrap=True)
+                console.print(
+                    f"{name}: {value:,}"
+                    if isinstance(value, int)
+                    else f"{name}: {value}",
+                    soft_wrap=True,
+                )
         else:
             train_and_tell(plan, folder, *pairs, cpu=cpu)
 
 
 def make_folder(folder: Path) -> None:
-    """Make the run's folder before the work begins. Raises: ValueError when that can't be done."""
+    """Make the run's folder before the work begins.
+
+    Raises: ValueError when that can't be done.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{folder} can't be made ({error.strerror}): choose another --out") from None
+        raise ValueError(
+            f"{folder} can't be made ({error.strerror}): choose another --out"
+        ) from None
 
 
 def tell(text: str) -> None:
-    """Print a line; when nobody reads any more, as after `| head`, go on in silence, since the log has it all."""
+    """Print a line; when nobody reads any more, as after `| head`, go on in silence,
+    since the log has it all.
+    """
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -200,7 +266,10 @@ def train_and_tell(
         outcome = fit(run)
     if run.accelerator.is_main_process:
         where = folder if outcome == "interrupted" else folder / "model"
-        tell(f"{outcome} at step {run.progress.step:,} after {run.progress.seconds:,.0f} s: {where}")
+        tell(
+            f"{outcome} at step {run.progress.step:,} after "
+            f"{run.progress.seconds:,.0f} s: {where}"
+        )
 
 
 def rehearse(
@@ -211,9 +280,11 @@ def rehearse(
     cpu: bool,
     pairs: int = 50_000,
 ) -> dict[str, int | float | str]:
-    """A recipe in small, up to the translation of one sentence; what was found, in the first process. Leaves no file.
+    """A recipe in small, up to the translation of one sentence; what was found, in the
+    first process. Leaves no file.
 
-    The model and the batches are the recipe's; the vocabulary is made from the first `pairs` of the corpus.
+    The model and the batches are the recipe's; the vocabulary is made from the first
+    `pairs` of the corpus.
     """
     from annotated_transformer.training.recipes import Beginning, dry, prepare
     from annotated_transformer.training.trainer import fit
@@ -224,14 +295,29 @@ def rehearse(
     records: list[dict] = []
     some = Beginning(valid_pairs, 20)
     try:
-        run = prepare(dry(plan), folder, Beginning(train_pairs, pairs), some, records.append, cpu=cpu)
+        run = prepare(
+            dry(plan),
+            folder,
+            Beginning(train_pairs, pairs),
+            some,
+            records.append,
+            cpu=cpu,
+        )
         outcome = fit(run)
         if not run.accelerator.is_main_process:
             return {}
         sentence = next(iter(some))[0]
-        with warnings.catch_warnings(action="ignore"):  # after three updates no sentence ends by itself
-            translation = open_translator(folder / "model", "cpu").translate([sentence], split=True, unknown="keep")[0]
-        return {"outcome": outcome} | findings(plan, run, records) | {"sentence": sentence, "translation": translation}
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # after three updates no sentence ends by itself
+            translation = open_translator(folder / "model", "cpu").translate(
+                [sentence], split=True, unknown="keep"
+            )[0]
+        return (
+            {"outcome": outcome}
+            | findings(plan, run, records)
+            | {"sentence": sentence, "translation": translation}
+        )
     finally:
         if first:
             shutil.rmtree(folder, ignore_errors=True)
@@ -243,11 +329,17 @@ def peak_memory() -> int:
         import resource
     except ModuleNotFoundError:  # Windows
         return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
-def findings(plan: "Recipe", run: "Run", records: list[dict]) -> dict[str, int | float | str]:
-    """What a dry run tells of the whole one: sizes in bytes of memory and disk, and the losses."""
+def findings(
+    plan: "Recipe", run: "Run", records: list[dict]
+) -> dict[str, int | float | str]:
+    """What a dry run tells of the whole one: sizes in bytes of memory and disk, and the
+    losses.
+    """
     import torch
 
     from annotated_transformer.training.checkpoint import checkpoints
@@ -259,68 +351,135 @@ def findings(plan: "Recipe", run: "Run", records: list[dict]) -> dict[str, int |
         "device": f"{run.accelerator.num_processes} × {device.type}",
         "vocabulary": f"{run.tokenizer.tgt_vocab_size:,} of {plan.vocab_size:,}",
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
-        "peak memory, bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else resident,
+        "peak memory, bytes": torch.cuda.max_memory_allocated(device)
+        if device.type == "cuda"
+        else resident,
         "a checkpoint, bytes": disk,
         "all that the run keeps, bytes": disk * plan.training.keep,
-        "losses": " ".join(f"{record['loss']:.3f}" for record in records if record["event"] == "update"),
-        "perplexity": " ".join(f"{record['perplexity']:.0f}" for record in records if record["event"] == "validation"),
+        "losses": " ".join(
+            f"{record['loss']:.3f}" for record in records if record["event"] == "update"
+        ),
+        "perplexity": " ".join(
+            f"{record['perplexity']:.0f}"
+            for record in records
+            if record["event"] == "validation"
+        ),
     }
 
 
-def training_plan(source: str, own: list[str | None], settings_from: str | None) -> "Recipe":
-    """The named recipe, or with own files' source language, target language and validation prefix, one applied to them."""
+def training_plan(
+    source: str, own: list[str | None], settings_from: str | None
+) -> "Recipe":
+    """The named recipe, or with own files' source language, target language and
+    validation prefix, one applied to them.
+    """
     from annotated_transformer.training.recipes import recipe, recipes
 
     if own == [None, None, None]:
         if settings_from is not None:
-            raise ValueError("--recipe goes with files of your own; a recipe has its own settings, and --set changes them")
-        if source not in recipes() and any(Path(source).parent.glob(f"{Path(source).name}.*")):
-            raise ValueError(f"{source} is no recipe: for files of your own, give --src, --tgt and --valid too")
+            raise ValueError(
+                "--recipe goes with files of your own; a recipe has its own settings, "
+                "and --set changes them"
+            )
+        if source not in recipes() and any(
+            Path(source).parent.glob(f"{Path(source).name}.*")
+        ):
+            raise ValueError(
+                f"{source} is no recipe: for files of your own, give --src, --tgt and "
+                "--valid too"
+            )
         return recipe(source)
     src, tgt, valid = own
     if src is None or tgt is None or valid is None:
-        raise ValueError("your own files need all of --src, --tgt and --valid; a recipe needs none of them")
+        raise ValueError(
+            "your own files need all of --src, --tgt and --valid; a recipe needs none "
+            "of them"
+        )
     plan = recipe(settings_from or "multi30k-en-de-tiny")
-    return replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid, moses=False, lowercase=False)
+    return replace(
+        plan,
+        corpus=source,
+        src=src,
+        tgt=tgt,
+        valid_split=valid,
+        moses=False,
+        lowercase=False,
+    )
 
 
 def training_pairs(
     plan: "Recipe", valid: str | None, root: Path | None
 ) -> tuple[Iterable[tuple[str, str]], Iterable[tuple[str, str]]]:
-    """The training and the validation pairs: a corpus's splits or, with a validation prefix, own files."""
+    """The training and the validation pairs: a corpus's splits or, with a validation
+    prefix, own files.
+    """
     from annotated_transformer.data.corpus import load_corpus, parallel_prefix
 
     if valid is None:
         splits = (plan.train_split, plan.valid_split)
-        train_pairs, valid_pairs = (load_corpus(plan.corpus, split, plan.src, plan.tgt, root) for split in splits)
+        train_pairs, valid_pairs = (
+            load_corpus(plan.corpus, split, plan.src, plan.tgt, root)
+            for split in splits
+        )
         return train_pairs, valid_pairs
-    return parallel_prefix(plan.corpus, plan.src, plan.tgt), parallel_prefix(valid, plan.src, plan.tgt)
+    return parallel_prefix(plan.corpus, plan.src, plan.tgt), parallel_prefix(
+        valid, plan.src, plan.tgt
+    )
 
 
 def change(plan: "Recipe", settings: list[str]) -> "Recipe":
-    """The recipe with NAME=VALUE settings applied. Raises: ValueError for an unknown name, naming the nearest."""
+    """The recipe with NAME=VALUE settings applied.
+
+    Raises: ValueError for an unknown name, naming the nearest.
+    """
     from annotated_transformer.model.config import nearest
 
-    parts: dict[str, Any] = {"architecture": plan.architecture, "training": plan.training, "recipe": plan}
-    owners = {field.name: part for part, values in reversed(parts.items()) for field in fields(values)}
-    for name in ("pad_id", "bos_id", "eos_id", "src_vocab_size", "tgt_vocab_size", "shared_vocab"):
+    parts: dict[str, Any] = {
+        "architecture": plan.architecture,
+        "training": plan.training,
+        "recipe": plan,
+    }
+    owners = {
+        field.name: part
+        for part, values in reversed(parts.items())
+        for field in fields(values)
+    }
+    for name in (
+        "pad_id",
+        "bos_id",
+        "eos_id",
+        "src_vocab_size",
+        "tgt_vocab_size",
+        "shared_vocab",
+    ):
         del owners[name]  # the tokenizer decides these
     changes: dict[str, dict] = {part: {} for part in parts}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if name not in owners or name in parts:
-            raise ValueError(f"unknown setting {name!r}: {nearest(name, sorted(owners.keys() - parts.keys()))}")
+            raise ValueError(
+                f"unknown setting {name!r}: "
+                f"{nearest(name, sorted(owners.keys() - parts.keys()))}"
+            )
         if not equals:
             raise ValueError(f"--set {setting}: write NAME=VALUE")
-        changes[owners[name]][name] = parse(text, getattr(parts[owners[name]], name), name)
+        changes[owners[name]][name] = parse(
+            text, getattr(parts[owners[name]], name), name
+        )
     architecture = replace(plan.architecture, **changes["architecture"])
     return replace(
-        plan, architecture=architecture, training=replace(plan.training, **changes["training"]), **changes["recipe"]
+        plan,
+        architecture=architecture,
+        training=replace(plan.training, **changes["training"]),
+        **changes["recipe"],
     )
 
 
 def parse(text: str, like: Any, name: str) -> Any:
-    """A setting's text as a value of the type it had. Raises: ValueError naming the setting and the type."""
+    """A setting's text as a value of the type it had.
+
+    Raises: ValueError naming the setting and the type.
+    """
     if isinstance(like, bool):
         if text.lower() not in ("true", "false"):
             raise ValueError(f"{name} is {text!r}: write true or false")
@@ -329,24 +488,44 @@ def parse(text: str, like: Any, name: str) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"{name} is {text!r}: write {'a whole number' if kind is int else 'a number'}") from None
+        raise ValueError(
+            f"{name} is {text!r}: write "
+            f"{'a whole number' if kind is int else 'a number'}"
+        ) from None
 
 
 @app.command()
 def translate(
     text: Annotated[
-        str | None, typer.Argument(help="What to translate; without it, lines are read from --input or standard input.")
+        str | None,
+        typer.Argument(
+            help="What to translate; without it, lines are read from --input or "
+            "standard input."
+        ),
     ] = None,
     model: Model = SHIPPED,
     input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="A text file, plain or .gz, one sentence a line.")
+        Path | None,
+        typer.Option(
+            "--input", "-i", help="A text file, plain or .gz, one sentence a line."
+        ),
     ] = None,
     beam_size: Beam = 4,
     alpha: Alpha = 0.6,
-    n_best: Annotated[int, typer.Option(help="Translations of each sentence, best first, each with its score; the beam is as wide at least.")] = 1,
+    n_best: Annotated[
+        int,
+        typer.Option(
+            help="Translations of each sentence, best first, each with its score; the "
+            "beam is as wide at least."
+        ),
+    ] = 1,
     split: Annotated[
         bool,
-        typer.Option("--split", help="Cut input that is too long at the ends of sentences instead of refusing it."),
+        typer.Option(
+            "--split",
+            help="Cut input that is too long at the ends of sentences instead of "
+            "refusing it.",
+        ),
     ] = False,
     unknown: Unknown = "error",
     device: Device = "cpu",
@@ -366,26 +545,39 @@ def translate(
     from annotated_transformer.translation.search import check_beam
     from annotated_transformer.translation.translator import check_all
 
-    text, input = None if text == "-" else text, None if input == Path("-") else input  # "-" is standard input
+    text, input = (
+        None if text == "-" else text,
+        None if input == Path("-") else input,
+    )  # "-" is standard input
     if text is not None and input is not None:
         raise ValueError("give a text or --input, not both")
     refuse_file(text, "--input")
     if n_best != 1 and split:
-        raise ValueError("--n-best lists translations of whole sentences: leave out --split")
+        raise ValueError(
+            "--n-best lists translations of whole sentences: leave out --split"
+        )
     width = max(beam_size, n_best) if beam_size > 0 else beam_size
     check_beam(width, n_best, alpha)
     translator = open_translator(model, device, precision)
-    lines = text.removesuffix("\n").split("\n") if text is not None else input_lines(input)
+    lines = (
+        text.removesuffix("\n").split("\n") if text is not None else input_lines(input)
+    )
     with naming(input):
-        if input is not None and input.is_file():  # all of it can be looked at before any of it is translated
+        if (
+            input is not None and input.is_file()
+        ):  # all of it can be looked at before any of it is translated
             check_all(translator, input_lines(input), split, unknown)
         if n_best == 1:
             at_once = 1 if input is None else 512
-            for translation in translator.translate_stream(lines, beam_size, alpha, split, unknown, at_once):
+            for translation in translator.translate_stream(
+                lines, beam_size, alpha, split, unknown, at_once
+            ):
                 print(translation, flush=True)
             return
         for number, line in enumerate(lines, start=1):
-            for candidate in translator.n_best([line], n_best, width, alpha, unknown, first_line=number)[0]:
+            for candidate in translator.n_best(
+                [line], n_best, width, alpha, unknown, first_line=number
+            )[0]:
                 print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
 
 
@@ -407,9 +599,11 @@ def naming(path: Path | None) -> Iterator[None]:
 
 
 def import_torch() -> None:
-    """Import PyTorch without a garbage collection, and have later ones pass over what that made.
+    """Import PyTorch without a garbage collection, and have later ones pass over what
+    that made.
 
-    It stays until the program ends; looking it through time and again would only slow a short command down.
+    It stays until the program ends; looking it through time and again would only slow a
+    short command down.
     """
     if "torch" in sys.modules:
         return
@@ -421,7 +615,9 @@ def import_torch() -> None:
         gc.enable()
 
 
-def open_translator(model: Path, device: str, precision: str = "float32") -> "Translator":
+def open_translator(
+    model: Path, device: str, precision: str = "float32"
+) -> "Translator":
     """The model of a folder, trained here or imported, ready to translate."""
     import_torch()
     from annotated_transformer.after import pretrained
@@ -430,7 +626,10 @@ def open_translator(model: Path, device: str, precision: str = "float32") -> "Tr
 
 
 def input_lines(path: Path | None) -> Iterator[str]:
-    """The lines of a file or of standard input, as they come. Raises: ValueError for bytes that are not UTF-8."""
+    """The lines of a file or of standard input, as they come.
+
+    Raises: ValueError for bytes that are not UTF-8.
+    """
     if path is not None:
         from annotated_transformer.data.corpus import read_lines
 
@@ -440,37 +639,66 @@ def input_lines(path: Path | None) -> Iterator[str]:
         raise ValueError("standard input is closed: give a text or --input")
     for number, line in enumerate(sys.stdin.buffer, start=1):
         if number == 1 and line.startswith(b"\x1f\x8b"):
-            raise ValueError("standard input is packed by gzip: unpack it first, or name the file with --input")
+            raise ValueError(
+                "standard input is packed by gzip: unpack it first, or name the file "
+                "with --input"
+            )
         try:
             text = line.decode("utf-8").rstrip("\r\n")
             yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError:
-            raise ValueError(f"standard input, line {number}: not UTF-8; convert it, for example with iconv") from None
+            raise ValueError(
+                f"standard input, line {number}: not UTF-8; convert it, for example "
+                "with iconv"
+            ) from None
 
 
 @app.command()
 def evaluate(
     model: Model = SHIPPED,
     corpus: Annotated[
-        str | None, typer.Option(help="A named corpus to translate; `corpora` lists them.", autocompletion=corpus_names)
+        str | None,
+        typer.Option(
+            help="A named corpus to translate; `corpora` lists them.",
+            autocompletion=corpus_names,
+        ),
     ] = None,
     split: Annotated[str, typer.Option(help="The corpus's split.")] = "test",
-    source: Annotated[Path | None, typer.Option(help="Your own source file, instead of a corpus.")] = None,
-    reference: Annotated[Path | None, typer.Option(help="Its reference translations.")] = None,
-    hypothesis: Annotated[
-        Path | None, typer.Option(help="Score this output file against --reference; no model is used.")
+    source: Annotated[
+        Path | None, typer.Option(help="Your own source file, instead of a corpus.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="The language of the output, such as de; the model's if none is named.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Its reference translations.")
+    ] = None,
+    hypothesis: Annotated[
+        Path | None,
+        typer.Option(
+            help="Score this output file against --reference; no model is used."
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            help="The language of the output, such as de; the model's if none is named."
+        ),
+    ] = None,
     beam_size: Beam = 4,
     alpha: Alpha = 0.6,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many pairs.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
-    record: Annotated[Path | None, typer.Option(help="Write the scores to this JSON file.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only the first so many pairs.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the translations to this file.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write the scores to this JSON file.")
+    ] = None,
     root: Root = None,
     device: Device = "cpu",
     precision: Precision = "float32",
 ) -> None:
-    """Translate a test set and score it: BLEU by each convention, chrF, and the share that is exactly right.
+    """Translate a test set and score it: BLEU by each convention, chrF, and the share
+    that is exactly right.
 
     **Examples**
 
@@ -485,34 +713,74 @@ def evaluate(
     from annotated_transformer.translation.bleu import format_scores, scores
 
     if limit is not None and not 1 <= limit <= sys.maxsize:
-        raise ValueError(f"--limit is {limit}: evaluate at least one pair, and no more than a machine can count")
+        raise ValueError(
+            f"--limit is {limit}: evaluate at least one pair, and no more than a "
+            "machine can count"
+        )
     refuse_places(save, record, reads=[source, reference, hypothesis, *files_of(model)])
     check_language(language)
     if hypothesis is not None:
-        if reference is None or language is None or corpus is not None or source is not None:
-            raise ValueError("--hypothesis needs --reference and --language, and no --corpus or --source")
-        if (model, beam_size, alpha, split, device, precision, root) != (SHIPPED, 4, 0.6, "test", "cpu", "float32", None):
-            raise ValueError("--hypothesis is scored as it is: leave out what says how to translate")
+        if (
+            reference is None
+            or language is None
+            or corpus is not None
+            or source is not None
+        ):
+            raise ValueError(
+                "--hypothesis needs --reference and --language, and no --corpus or "
+                "--source"
+            )
+        if (model, beam_size, alpha, split, device, precision, root) != (
+            SHIPPED,
+            4,
+            0.6,
+            "test",
+            "cpu",
+            "float32",
+            None,
+        ):
+            raise ValueError(
+                "--hypothesis is scored as it is: leave out what says how to translate"
+            )
         outputs, references = (
-            [" ".join(line.split()) for line in islice(input_lines(path), limit)] for path in (hypothesis, reference))
+            [" ".join(line.split()) for line in islice(input_lines(path), limit)]
+            for path in (hypothesis, reference)
+        )
         if "" in references:
-            raise ValueError(f"{reference}, line {references.index('') + 1} is blank: remove it from both files")
+            raise ValueError(
+                f"{reference}, line {references.index('') + 1} is blank: remove it "
+                "from both files"
+            )
     else:
         translator = open_translator(model, device, precision)
         language = language or translator.tokenizer.tgt_lang
-        pairs = list(islice(test_pairs(translator, corpus, split, source, reference, root), limit))
-        outputs = translator.translate([pair[0] for pair in pairs], beam_size, alpha, split=True, unknown="keep")
+        pairs = list(
+            islice(
+                test_pairs(translator, corpus, split, source, reference, root), limit
+            )
+        )
+        outputs = translator.translate(
+            [pair[0] for pair in pairs], beam_size, alpha, split=True, unknown="keep"
+        )
         references = [pair[1] for pair in pairs]
         if translator.tokenizer.lowercase:
-            console.print("The model writes lower case: compare the lower-cased scores.")
+            console.print(
+                "The model writes lower case: compare the lower-cased scores."
+            )
     results = scores(outputs, references, language)
-    exact = sum(a == b for a, b in zip(outputs, references, strict=True)) / len(references)
+    exact = sum(a == b for a, b in zip(outputs, references, strict=True)) / len(
+        references
+    )
     print(format_scores(results))
     print(f"exactly right: {exact:.1%} of {len(outputs):,}", flush=True)
     if save is not None:
         write_whole(save, "".join(f"{line}\n" for line in outputs).encode())
     if record is not None:
-        found = {"sentences": len(outputs), "exact": exact, "scores": [asdict(result) for result in results]}
+        found = {
+            "sentences": len(outputs),
+            "exact": exact,
+            "scores": [asdict(result) for result in results],
+        }
         write_whole(record, (json.dumps(found, indent=2) + "\n").encode())
 
 
@@ -528,7 +796,13 @@ def test_pairs(
     from annotated_transformer.data.corpus import load_corpus, parallel_files
 
     if corpus is not None and source is None and reference is None:
-        return load_corpus(corpus, split, translator.tokenizer.src_lang, translator.tokenizer.tgt_lang, root)
+        return load_corpus(
+            corpus,
+            split,
+            translator.tokenizer.src_lang,
+            translator.tokenizer.tgt_lang,
+            root,
+        )
     if source is None or reference is None or corpus is not None:
         raise ValueError("name a --corpus, or both --source and --reference")
     return parallel_files(source, reference)
@@ -539,19 +813,25 @@ def check_language(language: str | None) -> None:
     from babel.localedata import locale_identifiers
 
     if language is not None and language not in locale_identifiers():
-        raise ValueError(f"unknown language {language!r}: write a code such as en or de")
+        raise ValueError(
+            f"unknown language {language!r}: write a code such as en or de"
+        )
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a model folder, which a command that uses the model must not write to."""
+    """The files of a model folder, which a command that uses the model must not write
+    to.
+    """
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> None:
-    """Raises: ValueError, before any work is done, for a file that can't be written or should not be.
+    """Raises: ValueError, before any work is done, for a file that can't be written or
+    should not be.
 
-    That is a folder, a file in no folder that may be written, a read-only file, one of the files that are read, one
-    that is named twice, and standard output, where the summary goes, if that is a file or a pipe.
+    That is a folder, a file in no folder that may be written, a read-only file, one of
+    the files that are read, one that is named twice, and standard output, where the
+    summary goes, if that is a file or a pipe.
     """
     named = [path for path in paths if path is not None]
     for path in named:
@@ -559,14 +839,27 @@ def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> Non
             raise ValueError(f"{path} is a folder: name a file")
         above = next(folder for folder in path.absolute().parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK):
-            raise ValueError(f"{path} can't be written: {above} is no folder that may be written; name another file")
+            raise ValueError(
+                f"{path} can't be written: {above} is no folder that may be written; "
+                "name another file"
+            )
         if path.is_file() and not path.stat().st_mode & 0o222:
-            raise ValueError(f"{path} can't be written: it is read-only; name another file")
-        if path.exists() and any(each is not None and each.exists() and path.samefile(each) for each in reads):
-            raise ValueError(f"{path} is read by this command: name another file to write")
+            raise ValueError(
+                f"{path} can't be written: it is read-only; name another file"
+            )
+        if path.exists() and any(
+            each is not None and each.exists() and path.samefile(each) for each in reads
+        ):
+            raise ValueError(
+                f"{path} is read by this command: name another file to write"
+            )
         if path.exists() and same_as_output(path):
-            raise ValueError(f"{path} is standard output, where the summary goes: name a file")
-    files = [os.path.realpath(path) for path in named if path.is_file() or not path.exists()]
+            raise ValueError(
+                f"{path} is standard output, where the summary goes: name a file"
+            )
+    files = [
+        os.path.realpath(path) for path in named if path.is_file() or not path.exists()
+    ]
     if len(set(files)) < len(files):
         raise ValueError(f"{named[-1]} is named twice: name a file for each")
 
@@ -583,14 +876,25 @@ def same_as_output(path: Path) -> bool:
 
 @app.command()
 def score(
-    source: Annotated[str, typer.Argument(help="A source sentence, or with --files a source file.")],
-    target: Annotated[str, typer.Argument(help="Its translation, or with --files a file of translations.")],
+    source: Annotated[
+        str, typer.Argument(help="A source sentence, or with --files a source file.")
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(help="Its translation, or with --files a file of translations."),
+    ],
     model: Model = SHIPPED,
-    files: Annotated[bool, typer.Option("--files", help="Read both sides from files, one sentence a line.")] = False,
+    files: Annotated[
+        bool,
+        typer.Option(
+            "--files", help="Read both sides from files, one sentence a line."
+        ),
+    ] = False,
     unknown: Unknown = "error",
     device: Device = "cpu",
 ) -> None:
-    """How probable the model finds a given translation: total natural-log probability, its mean a token, the pair.
+    """How probable the model finds a given translation: total natural-log probability,
+    its mean a token, the pair.
 
     **Examples**
 
@@ -605,18 +909,29 @@ def score(
     translator = open_translator(model, device)
     pairs = list(parallel_files(source, target)) if files else [(source, target)]
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    for result, one, other in zip(translator.score(sources, targets, unknown), sources, targets, strict=True):
+    for result, one, other in zip(
+        translator.score(sources, targets, unknown), sources, targets, strict=True
+    ):
         mean = result.total / len(result.token_log_probabilities)
-        columns = [f"{result.total:.4f}", f"{mean:.4f}", *(" ".join(side.split()) for side in (one, other))]
+        columns = [
+            f"{result.total:.4f}",
+            f"{mean:.4f}",
+            *(" ".join(side.split()) for side in (one, other)),
+        ]
         print("\t".join(columns), flush=True)
 
 
 @app.command()
 def attend(
     text: Annotated[str, typer.Argument(help="The source sentence.")],
-    target: Annotated[str | None, typer.Argument(help="Its translation; the model's own if none is given.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Argument(help="Its translation; the model's own if none is given."),
+    ] = None,
     model: Model = SHIPPED,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("attention.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
+        "attention.html"
+    ),
     unknown: Unknown = "error",
     device: Device = "cpu",
 ) -> None:
@@ -631,7 +946,9 @@ def attend(
 
     for side in (text, target):
         if side is not None and os.path.isfile(side):
-            raise ValueError(f"{side} is a file: attend looks at one sentence, so write it out")
+            raise ValueError(
+                f"{side} is a file: attend looks at one sentence, so write it out"
+            )
     refuse_places(out, reads=files_of(model))
     attention = open_translator(model, device).attention(text, target, unknown)
     source, outputs = attention.source, attention.target
@@ -644,16 +961,26 @@ def attend(
         {"name": name, "queries": queries, "keys": keys, "weights": weights}
         for name, (queries, keys, weights) in sides.items()
     ]
-    write_whole(out, attention_page(" ".join(source), " ".join(outputs), panels).encode())
+    write_whole(
+        out, attention_page(" ".join(source), " ".join(outputs), panels).encode()
+    )
     console.print(f"wrote {out}", soft_wrap=True)
 
 
 @app.command()
 def average(
-    checkpoints: Annotated[list[Path], typer.Argument(help="Model or checkpoint folders, or one run's folder.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write.")],
+    checkpoints: Annotated[
+        list[Path],
+        typer.Argument(help="Model or checkpoint folders, or one run's folder."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The model folder to write.")
+    ],
     last: Annotated[
-        int | None, typer.Option(help="Of a run's folder, the last so many checkpoints; 5 if not named.")
+        int | None,
+        typer.Option(
+            help="Of a run's folder, the last so many checkpoints; 5 if not named."
+        ),
     ] = None,
 ) -> None:
     """Average the weights of checkpoints into one model.
@@ -669,11 +996,16 @@ def average(
         raise ValueError(f"--last is {last}: average at least one checkpoint")
     of_run = checkpoint.checkpoints(checkpoints[0]) if len(checkpoints) == 1 else []
     if last is not None and not of_run:
-        raise ValueError("--last goes with one run's folder that has checkpoints: leave it out for models")
+        raise ValueError(
+            "--last goes with one run's folder that has checkpoints: leave it out for "
+            "models"
+        )
     folders = of_run[-(last or 5) :] or checkpoints
     for folder in folders:
         if is_marian(folder):
-            raise ValueError(f"{folder} was imported, and imported models can't be averaged")
+            raise ValueError(
+                f"{folder} was imported, and imported models can't be averaged"
+            )
     checkpoint.average_checkpoints(folders, out)
     console.print(f"averaged {len(folders)} checkpoints into {out}", soft_wrap=True)
 
@@ -683,20 +1015,31 @@ def export(
     form: Annotated[
         str,
         typer.Argument(
-            metavar="FORMAT", help="marian, ctranslate2 or onnx.", autocompletion=lambda: ("marian", "ctranslate2", "onnx")
+            metavar="FORMAT",
+            help="marian, ctranslate2 or onnx.",
+            autocompletion=lambda: ("marian", "ctranslate2", "onnx"),
         ),
     ],
-    out: Annotated[Path, typer.Argument(help="The folder to write; it must be new or empty.")],
+    out: Annotated[
+        Path, typer.Argument(help="The folder to write; it must be new or empty.")
+    ],
     model: Model = SHIPPED,
     quantization: Annotated[
         str | None,
-        typer.Option(help="For ctranslate2, how weights are stored: float32 if not named, int8, int16, bfloat16, …"),
+        typer.Option(
+            help="For ctranslate2, how weights are stored: float32 if not named, int8, "
+            "int16, bfloat16, …"
+        ),
     ] = None,
     attention: Annotated[
-        bool, typer.Option("--attention", help="For onnx: have the graphs return every head's weights.")
+        bool,
+        typer.Option(
+            "--attention", help="For onnx: have the graphs return every head's weights."
+        ),
     ] = False,
 ) -> None:
-    """Write a model for another program: Hugging Face's MarianMTModel, CTranslate2, or any that runs ONNX.
+    """Write a model for another program: Hugging Face's MarianMTModel, CTranslate2, or
+    any that runs ONNX.
 
     **Examples**
 
@@ -709,19 +1052,35 @@ def export(
     from annotated_transformer.after.pretrained import is_marian
     from annotated_transformer.model.config import nearest
     from annotated_transformer.training.checkpoint import load_model
-    from annotated_transformer.translation.export import export_ctranslate2, export_marian, export_onnx
+    from annotated_transformer.translation.export import (
+        export_ctranslate2,
+        export_marian,
+        export_onnx,
+    )
 
-    write = {"marian": export_marian, "ctranslate2": export_ctranslate2, "onnx": export_onnx}
+    write = {
+        "marian": export_marian,
+        "ctranslate2": export_ctranslate2,
+        "onnx": export_onnx,
+    }
     if form not in write:
         raise ValueError(f"unknown format {form!r}: {nearest(form, list(write))}")
     settings: dict[str, Any] = {}
-    for name, value, owner in (("quantization", quantization, "ctranslate2"), ("attention", attention, "onnx")):
+    for name, value, owner in (
+        ("quantization", quantization, "ctranslate2"),
+        ("attention", attention, "onnx"),
+    ):
         if value and form != owner:
-            raise ValueError(f"--{name} is a setting of {owner}: leave it out for {form}")
+            raise ValueError(
+                f"--{name} is a setting of {owner}: leave it out for {form}"
+            )
         if value:
             settings[name] = value
     if is_marian(model):
-        raise ValueError(f"{model} was imported: other programs read the directory that it was imported from")
+        raise ValueError(
+            f"{model} was imported: other programs read the directory that it was "
+            "imported from"
+        )
     write[form](*load_model(model), out, **settings)
     console.print(f"wrote {out}; its README.md says how to use it", soft_wrap=True)
 
@@ -730,11 +1089,17 @@ def export(
 def info(
     name: Annotated[
         str,
-        typer.Argument(help="A preset of Table 3, such as base or big, or a model folder.", autocompletion=preset_names),
+        typer.Argument(
+            help="A preset of Table 3, such as base or big, or a model folder.",
+            autocompletion=preset_names,
+        ),
     ] = str(SHIPPED),
-    length: Annotated[int, typer.Option(help="Tokens on each side for the count of operations.")] = 25,
+    length: Annotated[
+        int, typer.Option(help="Tokens on each side for the count of operations.")
+    ] = 25,
 ) -> None:
-    """Parameters, floating-point operations and configuration of a preset or a saved model.
+    """Parameters, floating-point operations and configuration of a preset or a saved
+    model.
 
     **Examples**
 
@@ -746,12 +1111,23 @@ def info(
     from annotated_transformer.model.config import preset, table_3
 
     if not 1 <= length <= 10**6:
-        raise ValueError(f"--length is {length}: count operations for at least one token and at most a million")
+        raise ValueError(
+            f"--length is {length}: count operations for at least one token and at "
+            "most a million"
+        )
     if "/" in name and not Path(name).exists():
-        raise ValueError(f"{name}: there is no such folder, and no preset has that name")
-    config = preset(name) if name in table_3() or not name or not Path(name).exists() else architecture_of(name)
+        raise ValueError(
+            f"{name}: there is no such folder, and no preset has that name"
+        )
+    config = (
+        preset(name)
+        if name in table_3() or not name or not Path(name).exists()
+        else architecture_of(name)
+    )
     console.print(name, soft_wrap=True)
-    table = Table(*(Column(heading, overflow="fold") for heading in ("setting", "value")))
+    table = Table(
+        *(Column(heading, overflow="fold") for heading in ("setting", "value"))
+    )
     for setting, value in config.to_dict().items():
         table.add_row(setting, str(value))
     table.add_section()
@@ -776,12 +1152,18 @@ def corpora() -> None:
     from annotated_transformer.data.corpus import corpora as known
 
     for name, spec in known().items():
-        by_hand = ", ".join(dict.fromkeys(file.split for file in spec.files if not file.url))
+        by_hand = ", ".join(
+            dict.fromkeys(file.split for file in spec.files if not file.url)
+        )
         rows = {
             "pairs": " ".join(spec.pairs),
-            "splits": ", ".join(f"{split} {size:,}" for split, size in spec.sizes().items()),
-            "licence": spec.licence, "source": spec.source,
-            "prepare yourself": by_hand}
+            "splits": ", ".join(
+                f"{split} {size:,}" for split, size in spec.sizes().items()
+            ),
+            "licence": spec.licence,
+            "source": spec.source,
+            "prepare yourself": by_hand,
+        }
         print(name)
         for heading, words in rows.items():
             if words:
@@ -790,12 +1172,22 @@ def corpora() -> None:
 
 @app.command("import")
 def import_(
-    directory: Annotated[Path, typer.Argument(help="A Marian directory, such as a downloaded OPUS-MT model.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(help="A Marian directory, such as a downloaded OPUS-MT model."),
+    ],
     out: Annotated[Path, typer.Argument(help="The model folder to write.")],
-    src: Annotated[str | None, typer.Option(help="Source language, if the directory doesn't name it.")] = None,
-    tgt: Annotated[str | None, typer.Option(help="Target language, if the directory doesn't name it.")] = None,
+    src: Annotated[
+        str | None,
+        typer.Option(help="Source language, if the directory doesn't name it."),
+    ] = None,
+    tgt: Annotated[
+        str | None,
+        typer.Option(help="Target language, if the directory doesn't name it."),
+    ] = None,
 ) -> None:
-    """Import a Marian model in Hugging Face's format, such as OPUS-MT's, as a model folder for the other commands.
+    """Import a Marian model in Hugging Face's format, such as OPUS-MT's, as a model
+    folder for the other commands.
 
     **Example**
 
@@ -808,40 +1200,71 @@ def import_(
 
 
 def main() -> None:
-    """Run the command line; what a user can put right ends in one line on standard error and status 2."""
+    """Run the command line; what a user can put right ends in one line on standard
+    error and status 2.
+    """
     if sys.stderr is None:  # closed; print would write to standard output instead
         sys.stderr = open(os.devnull, "w")
-    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: print(
+        f"warning: {message}", file=sys.stderr
+    )
     try:
         if sys.stdout is None:
-            raise ValueError("standard output is closed: send it to a file, or to /dev/null if it isn't wanted")
+            raise ValueError(
+                "standard output is closed: send it to a file, or to /dev/null if it "
+                "isn't wanted"
+            )
         sys.exit(app(standalone_mode=False) or 0)
     except UnicodeEncodeError as error:
         place = f"{error.object[error.start]!a} ({error.encoding})"
-        print(f"error: standard output can't hold {place}: set PYTHONIOENCODING=utf-8", file=sys.stderr)
+        print(
+            f"error: standard output can't hold {place}: set PYTHONIOENCODING=utf-8",
+            file=sys.stderr,
+        )
         sys.exit(2)
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        full = isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None
-        said = "standard output can't be written: no space is left; send it elsewhere" if full else str(error)
+        full = (
+            isinstance(error, OSError)
+            and error.errno == errno.ENOSPC
+            and error.filename is None
+        )
+        said = (
+            "standard output can't be written: no space is left; send it elsewhere"
+            if full
+            else str(error)
+        )
         print(f"error: {said}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         words = ("out of memory", "not enough memory", "allocate memory")
-        if not (isinstance(error, MemoryError) or any(each in str(error) for each in words)):
+        if not (
+            isinstance(error, MemoryError) or any(each in str(error) for each in words)
+        ):
             raise
-        print("error: out of memory: take a smaller beam, batch or model, or another --device", file=sys.stderr)
+        print(
+            "error: out of memory: take a smaller beam, batch or model, or another "
+            "--device",
+            file=sys.stderr,
+        )
         sys.exit(2)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # the mark of typer's own, whose class has moved between versions
+        if not hasattr(
+            error, "format_message"
+        ):  # the mark of typer's own, whose class has moved between versions
             raise
         print_misuse(error)
         sys.exit(2)
 
 
 def print_misuse(error: Any) -> None:
-    """A usage error in one line with a remedy; the error of a bare command, which has shown its help, has no words."""
+    """A usage error in one line with a remedy; the error of a bare command, which has
+    shown its help, has no words.
+    """
     words = " ".join(error.format_message().split()).rstrip(".")
-    command = getattr(getattr(error, "ctx", None), "command_path", None) or "annotated-transformer"
+    command = (
+        getattr(getattr(error, "ctx", None), "command_path", None)
+        or "annotated-transformer"
+    )
     hint = f"see {command} --help"
     if "unexpected extra argument" in words:
         hint = "put a text of several words in quotes"

@@ -24,15 +24,24 @@ from torch import Tensor
 
 # %% ../nbs/plots.ipynb #cell5
 COLOURS = {
-    "blue": "#0072B2", "orange": "#E69F00", "green": "#009E73", "vermillion": "#D55E00",
-    "sky": "#56B4E9", "purple": "#CC79A7", "yellow": "#F0E442", "black": "#000000", "grey": "#7F7F7F",
+    "blue": "#0072B2",
+    "orange": "#E69F00",
+    "green": "#009E73",
+    "vermillion": "#D55E00",
+    "sky": "#56B4E9",
+    "purple": "#CC79A7",
+    "yellow": "#F0E442",
+    "black": "#000000",
+    "grey": "#7F7F7F",
 }
 SEQUENTIAL = "cividis"
 DASHES = ["-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1))]
 
 # %% ../nbs/plots.ipynb #cell9
 def house_style(ax: Axes) -> None:
-    """No box on the top and right, a light grid behind the data, the palette's colours in turn."""
+    """No box on the top and right, a light grid behind the data, the palette's colours
+    in turn.
+    """
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -46,24 +55,45 @@ def axes(width: float = 6.0, height: float = 3.4) -> tuple[Figure, Axes]:
     return figure, ax
 
 # %% ../nbs/plots.ipynb #cell14
-def name_squares(ax: Axes, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
-    """Name the rows and columns of a drawn matrix, as far as there are names; they are shown as they stand."""
+def name_squares(
+    ax: Axes, rows: Sequence[str] | None, columns: Sequence[str] | None
+) -> None:
+    """Name the rows and columns of a drawn matrix, as far as there are names; they are
+    shown as they stand.
+    """
     if columns is not None:
         ax.set_xticks(
-            range(len(columns)), columns, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
+            range(len(columns)),
+            columns,
+            rotation=60,
+            ha="right",
+            rotation_mode="anchor",
+            parse_math=False,
+        )
     if rows is not None:
         ax.set_yticks(range(len(rows)), rows, parse_math=False)
 
 # %% ../nbs/plots.ipynb #cell16
 def heatmap(
-    values: Tensor | np.ndarray, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, *,
-    row_name: str = "query", column_name: str = "key", title: str = "", limits: tuple[float, float] | None = None,
+    values: Tensor | np.ndarray,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    row_name: str = "query",
+    column_name: str = "key",
+    title: str = "",
+    limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw a matrix (rows × columns) as coloured squares with labelled axes."""
-    array = np.asarray(values.detach().float().cpu() if isinstance(values, Tensor) else values, dtype=float)
+    array = np.asarray(
+        values.detach().float().cpu() if isinstance(values, Tensor) else values,
+        dtype=float,
+    )
     if ax is None:
-        _, ax = axes(max(3.0, 1.6 + 0.35 * array.shape[1]), max(2.4, 1.1 + 0.3 * array.shape[0]))
+        _, ax = axes(
+            max(3.0, 1.6 + 0.35 * array.shape[1]), max(2.4, 1.1 + 0.3 * array.shape[0])
+        )
     low, high = limits or (float(array.min()), float(array.max()))
     image = ax.imshow(array, cmap=SEQUENTIAL, vmin=low, vmax=high, aspect="auto")
     ax.grid(False)
@@ -74,22 +104,43 @@ def heatmap(
 
 # %% ../nbs/plots.ipynb #cell20
 def position_map(table: Tensor | np.ndarray, title: str = "") -> Figure:
-    """Position codes as a picture: positions downwards, entries of the code to the right."""
+    """Position codes as a picture: positions downwards, entries of the code to the
+    right.
+    """
     _, ax = axes(6.4, 3.4)
     return heatmap(
-        table, row_name="position", column_name="entry of the code", title=title, limits=(-1.0, 1.0), ax=ax)
+        table,
+        row_name="position",
+        column_name="entry of the code",
+        title=title,
+        limits=(-1.0, 1.0),
+        ax=ax,
+    )
 
 # %% ../nbs/plots.ipynb #cell23
 def matrices(
-    panels: dict[str, Tensor], rows: Sequence[str] | None = None, columns: Sequence[str] | None = None, *,
-    row_name: str = "query", column_name: str = "key", limits: tuple[float, float] = (0.0, 1.0),
+    panels: dict[str, Tensor],
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    row_name: str = "query",
+    column_name: str = "key",
+    limits: tuple[float, float] = (0.0, 1.0),
     digits: int | None = None,
 ) -> Figure:
     """Draw named matrices (rows × columns) side by side with one colour scale."""
-    arrays = {name: np.asarray(values.detach().float().cpu(), dtype=float) for name, values in panels.items()}
+    arrays = {
+        name: np.asarray(values.detach().float().cpu(), dtype=float)
+        for name, values in panels.items()
+    }
     height, width = next(iter(arrays.values())).shape
-    size = (len(arrays) * max(1.9, 0.36 * width + 0.6) + 0.9, max(2.3, 0.36 * height + 1.3))
-    figure, grid = plt.subplots(1, len(arrays), figsize=size, layout="constrained", squeeze=False, sharey=True)
+    size = (
+        len(arrays) * max(1.9, 0.36 * width + 0.6) + 0.9,
+        max(2.3, 0.36 * height + 1.3),
+    )
+    figure, grid = plt.subplots(
+        1, len(arrays), figsize=size, layout="constrained", squeeze=False, sharey=True
+    )
     for ax, (name, array) in zip(grid[0], arrays.items(), strict=True):
         image = ax.imshow(array, cmap=SEQUENTIAL, vmin=limits[0], vmax=limits[1])
         ax.set(title=name, xlabel=column_name)
@@ -100,10 +151,16 @@ def matrices(
 
 # %% ../nbs/plots.ipynb #cell25
 def label_squares(
-    ax: Axes, array: np.ndarray, rows: Sequence[str] | None, columns: Sequence[str] | None, digits: int | None,
+    ax: Axes,
+    array: np.ndarray,
+    rows: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    digits: int | None,
     middle: float,
 ) -> None:
-    """Name the rows and columns of one drawn matrix and write its values into the squares."""
+    """Name the rows and columns of one drawn matrix and write its values into the
+    squares.
+    """
     name_squares(ax, rows, columns)
     ax.set_xticks(np.arange(0.5, array.shape[1] - 1), minor=True)
     ax.set_yticks(np.arange(0.5, array.shape[0] - 1), minor=True)
@@ -112,17 +169,35 @@ def label_squares(
     if digits is not None:
         for (row, column), value in np.ndenumerate(array):
             ink = COLOURS["black"] if value > middle else "white"
-            ax.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=ink, fontsize=8)
+            ax.text(
+                column,
+                row,
+                f"{value:.{digits}f}",
+                ha="center",
+                va="center",
+                color=ink,
+                fontsize=8,
+            )
 
 # %% ../nbs/plots.ipynb #cell28
 def plot_curves(
-    ax: Axes, curves: dict[str, dict[float, float]], *, dashed: Sequence[str] = (), markers: str = "os^Dv"
+    ax: Axes,
+    curves: dict[str, dict[float, float]],
+    *,
+    dashed: Sequence[str] = (),
+    markers: str = "os^Dv",
 ) -> None:
-    """Draw named curves (x to y) in the house style, each in its own colour and with its own marker or dashes."""
+    """Draw named curves (x to y) in the house style, each in its own colour and with
+    its own marker or dashes.
+    """
     house_style(ax)
     for number, (name, curve) in enumerate(curves.items()):
-        marker = markers[number % len(markers)] if markers and name not in dashed else ""
-        line = "--" if name in dashed else "-" if markers else DASHES[number % len(DASHES)]
+        marker = (
+            markers[number % len(markers)] if markers and name not in dashed else ""
+        )
+        line = (
+            "--" if name in dashed else "-" if markers else DASHES[number % len(DASHES)]
+        )
         style = {"linestyle": line, "linewidth": 1.6, "marker": marker, "markersize": 4}
         ax.plot(list(curve), list(curve.values()), label=name, **style)
     if len(curves) > 1:
@@ -137,12 +212,23 @@ def log_ticks(ax: Axes, places: Sequence[float]) -> None:
 
 # %% ../nbs/plots.ipynb #cell32
 def lines(
-    x: Sequence[float], series: dict[str, Sequence[float]], x_name: str, y_name: str, *,
-    log: str = "", title: str = "", markers: str = "os^Dv",
+    x: Sequence[float],
+    series: dict[str, Sequence[float]],
+    x_name: str,
+    y_name: str,
+    *,
+    log: str = "",
+    title: str = "",
+    markers: str = "os^Dv",
 ) -> Figure:
-    """One curve for each named series over shared x values; `log` names the logarithmic axes ("x", "y", "xy")."""
+    """One curve for each named series over shared x values; `log` names the logarithmic
+    axes ("x", "y", "xy").
+    """
     figure, ax = axes()
-    by_x = {name: dict(zip(map(float, x), map(float, y), strict=True)) for name, y in series.items()}
+    by_x = {
+        name: dict(zip(map(float, x), map(float, y), strict=True))
+        for name, y in series.items()
+    }
     plot_curves(ax, by_x, markers=markers)
     if "x" in log:
         log_ticks(ax, x)
@@ -153,12 +239,19 @@ def lines(
 
 # %% ../nbs/plots.ipynb #cell35
 def curves(
-    panels: dict[str, dict[str, dict[float, float]]], y_name: str, *, log: bool = False,
+    panels: dict[str, dict[str, dict[float, float]]],
+    y_name: str,
+    *,
+    log: bool = False,
     limits: tuple[float, float] | None = None,
 ) -> Figure:
-    """Named curves (x to y) in one panel for each named x axis; `log` makes these logarithmic, `limits` are for y."""
+    """Named curves (x to y) in one panel for each named x axis; `log` makes these
+    logarithmic, `limits` are for y.
+    """
     size = (4.0 + 2.0 * len(panels), 3.2)
-    figure, grid = plt.subplots(1, len(panels), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    figure, grid = plt.subplots(
+        1, len(panels), figsize=size, layout="constrained", sharey=True, squeeze=False
+    )
     for ax, (x_name, named) in zip(grid[0], panels.items(), strict=True):
         plot_curves(ax, named)
         ax.set(xlabel=x_name)
@@ -169,11 +262,18 @@ def curves(
 
 # %% ../nbs/plots.ipynb #cell38
 def growth_panels(
-    panels: dict[str, dict[str, dict[float, float]]], x_name: str, *, guides: Sequence[int] = (1, 2),
+    panels: dict[str, dict[str, dict[float, float]]],
+    x_name: str,
+    *,
+    guides: Sequence[int] = (1, 2),
     dashed: Sequence[str] = (),
 ) -> Figure:
-    """Named curves (x to y) by the panel's y axis, log–log; guide lines begin at the panel's lower left corner."""
-    figure, grid = plt.subplots(1, len(panels), figsize=(7.4, 3.3), layout="constrained", squeeze=False)
+    """Named curves (x to y) by the panel's y axis, log–log; guide lines begin at the
+    panel's lower left corner.
+    """
+    figure, grid = plt.subplots(
+        1, len(panels), figsize=(7.4, 3.3), layout="constrained", squeeze=False
+    )
     for ax, (y_name, named) in zip(grid[0], panels.items(), strict=True):
         plot_curves(ax, named, dashed=dashed)
         ax.set(xscale="log", yscale="log", xlabel=x_name, ylabel=y_name)
@@ -182,20 +282,47 @@ def growth_panels(
 
 # %% ../nbs/plots.ipynb #cell40
 def slope_guides(ax: Axes, slopes: Sequence[int]) -> None:
-    """Grey lines of these slopes from the lower left corner of a log–log plot, as far as its limits reach."""
+    """Grey lines of these slopes from the lower left corner of a log–log plot, as far
+    as its limits reach.
+    """
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     for slope in slopes:
         end = min(right, left * (high / low) ** (1 / slope))
-        ax.plot([left, end], [low, low * (end / left) ** slope], color="#bbbbbb", linewidth=0.8, zorder=0)
-        ax.annotate(f"slope {slope}", (end, low * (end / left) ** slope), color="#888888", fontsize=7, ha="right")
+        ax.plot(
+            [left, end],
+            [low, low * (end / left) ** slope],
+            color="#bbbbbb",
+            linewidth=0.8,
+            zorder=0,
+        )
+        ax.annotate(
+            f"slope {slope}",
+            (end, low * (end / left) ** slope),
+            color="#888888",
+            fontsize=7,
+            ha="right",
+        )
     ax.set(xlim=(left, right), ylim=(low, high))
 
 # %% ../nbs/plots.ipynb #cell43
-def training_curves(records: Sequence[dict], *, marks: dict[str, float] | None = None) -> Figure:
-    """Training and validation loss over updates, with the learning rate below; `marks` are named levels of loss."""
+def training_curves(
+    records: Sequence[dict], *, marks: dict[str, float] | None = None
+) -> Figure:
+    """Training and validation loss over updates, with the learning rate below; `marks`
+    are named levels of loss.
+    """
     figure, (upper, lower) = plt.subplots(
-        2, 1, figsize=(6.4, 4.4), layout="constrained", sharex=True, height_ratios=[3, 1])
-    for event, name, style in (("update", "training", "-"), ("validation", "validation", "o--")):
+        2,
+        1,
+        figsize=(6.4, 4.4),
+        layout="constrained",
+        sharex=True,
+        height_ratios=[3, 1],
+    )
+    for event, name, style in (
+        ("update", "training", "-"),
+        ("validation", "validation", "o--"),
+    ):
         chosen = [record for record in records if record["event"] == event]
         colour = COLOURS["blue"] if event == "update" else COLOURS["vermillion"]
         steps, losses = [r["step"] for r in chosen], [r["loss"] for r in chosen]
@@ -203,7 +330,9 @@ def training_curves(records: Sequence[dict], *, marks: dict[str, float] | None =
     for name, level in (marks or {}).items():
         upper.axhline(level, color=COLOURS["grey"], linestyle=":", label=name)
     updates = [record for record in records if record["event"] == "update"]
-    lower.plot([r["step"] for r in updates], [r["lr"] for r in updates], color=COLOURS["green"])
+    lower.plot(
+        [r["step"] for r in updates], [r["lr"] for r in updates], color=COLOURS["green"]
+    )
     upper.set(ylabel="loss per token, nats")
     lower.set(xlabel="update", ylabel="rate")
     upper.legend(frameon=False)
@@ -213,7 +342,12 @@ def training_curves(records: Sequence[dict], *, marks: dict[str, float] | None =
 
 # %% ../nbs/plots.ipynb #cell46
 def grouped_bars(
-    names: Sequence[str], series: dict[str, Sequence[float]], x_name: str, y_name: str, *, title: str = ""
+    names: Sequence[str],
+    series: dict[str, Sequence[float]],
+    x_name: str,
+    y_name: str,
+    *,
+    title: str = "",
 ) -> Figure:
     """One group of bars for each name, one bar in it for each series."""
     figure, ax = axes(6.4, 3.0)
@@ -229,8 +363,12 @@ def grouped_bars(
     return figure
 
 # %% ../nbs/plots.ipynb #cell48
-def shares(bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = "", title: str = "") -> Figure:
-    """One stacked bar for each thing; the inner dictionaries name the parts, the same ones for each bar."""
+def shares(
+    bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = "", title: str = ""
+) -> Figure:
+    """One stacked bar for each thing; the inner dictionaries name the parts, the same
+    ones for each bar.
+    """
     figure, ax = axes(6.4, 3.6)
     names = list(bars)
     bottom = np.zeros(len(names))
@@ -245,14 +383,29 @@ def shares(bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = "", 
 
 # %% ../nbs/plots.ipynb #cell51
 def ranges(
-    rows: Sequence[str], low: Sequence[float], high: Sequence[float], x_name: str, *,
-    marks: dict[str, float] | None = None, title: str = "",
+    rows: Sequence[str],
+    low: Sequence[float],
+    high: Sequence[float],
+    x_name: str,
+    *,
+    marks: dict[str, float] | None = None,
+    title: str = "",
 ) -> Figure:
-    """A horizontal bar from low to high for each row, and a dashed line at each named mark."""
+    """A horizontal bar from low to high for each row, and a dashed line at each named
+    mark.
+    """
     figure, ax = axes(6.4, 0.9 + 0.32 * len(rows))
     ax.use_sticky_edges = False
-    ax.barh(range(len(rows)), np.subtract(high, low), left=low, height=0.6, color=COLOURS["blue"])
-    for (name, value), colour in zip((marks or {}).items(), cycle(["vermillion", "black", "green"])):
+    ax.barh(
+        range(len(rows)),
+        np.subtract(high, low),
+        left=low,
+        height=0.6,
+        color=COLOURS["blue"],
+    )
+    for (name, value), colour in zip(
+        (marks or {}).items(), cycle(["vermillion", "black", "green"])
+    ):
         ax.axvline(value, color=COLOURS[colour], linestyle="--", label=name)
     ax.set_yticks(range(len(rows)), rows)
     ax.invert_yaxis()
@@ -262,7 +415,9 @@ def ranges(
     return figure
 
 # %% ../nbs/plots.ipynb #cell54
-def row_dots(rows: Sequence[str], series: dict[str, Sequence[float]], *, value_name: str) -> Figure:
+def row_dots(
+    rows: Sequence[str], series: dict[str, Sequence[float]], *, value_name: str
+) -> Figure:
     """Draw one row per name and, in it, one marker for each of the series."""
     figure, ax = axes(6.6, 1.5 + 0.32 * len(rows))
     places = np.arange(len(rows))[::-1]
@@ -275,85 +430,166 @@ def row_dots(rows: Sequence[str], series: dict[str, Sequence[float]], *, value_n
 
 # %% ../nbs/plots.ipynb #cell56
 def row_intervals(
-    rows: Sequence[str], values: Sequence[float], half_widths: Sequence[float], *, value_name: str
+    rows: Sequence[str],
+    values: Sequence[float],
+    half_widths: Sequence[float],
+    *,
+    value_name: str,
 ) -> Figure:
     """Draw one row per name: the value, and a bar of its half-width to both sides."""
     figure, ax = axes(6.0, 0.9 + 0.3 * len(rows))
     places = np.arange(len(rows))[::-1]
-    ax.errorbar(values, places, xerr=half_widths, fmt="o", color=COLOURS["blue"], ecolor=COLOURS["grey"], capsize=3)
+    ax.errorbar(
+        values,
+        places,
+        xerr=half_widths,
+        fmt="o",
+        color=COLOURS["blue"],
+        ecolor=COLOURS["grey"],
+        capsize=3,
+    )
     ax.set_yticks(places, rows)
     ax.set(xlabel=value_name, ylim=(-0.6, len(rows) - 0.4))
     return figure
 
 # %% ../nbs/plots.ipynb #cell61
 def bars_with_slider(
-    panels: dict[str, dict[int, Sequence[float]]], slider_name: str, x_name: str, y_name: str, *, start: int,
+    panels: dict[str, dict[int, Sequence[float]]],
+    slider_name: str,
+    x_name: str,
+    y_name: str,
+    *,
+    start: int,
     description: str,
 ) -> alt.HConcatChart:
-    """Bars in one panel for each name; a slider picks which of the lists, keyed by its positions, they show.
+    """Bars in one panel for each name; a slider picks which of the lists, keyed by its
+    positions, they show.
 
     `description` is read out where the chart can't be seen.
     """
     positions = list(next(iter(panels.values())))
-    slider = alt.binding_range(min=0, max=len(positions) - 1, step=1, name=f"{slider_name}: step ")
+    slider = alt.binding_range(
+        min=0, max=len(positions) - 1, step=1, name=f"{slider_name}: step "
+    )
     step = alt.param("step", value=positions.index(start), bind=slider)
     charts = []
     for number, (name, lists) in enumerate(panels.items()):
         rows = [
-            {"step": positions.index(position), "setting": f"{slider_name} = {position}", "x": x + 1, "y": float(y)}
-            for position, values in lists.items() for x, y in enumerate(values)]
+            {
+                "step": positions.index(position),
+                "setting": f"{slider_name} = {position}",
+                "x": x + 1,
+                "y": float(y),
+            }
+            for position, values in lists.items()
+            for x, y in enumerate(values)
+        ]
         chart = alt.Chart(alt.Data(values=rows), title=name, width=250, height=190)
         base = chart.transform_filter("datum.step == step")
         bars = base.mark_bar(color=list(COLOURS.values())[number]).encode(
             alt.X("x:O", title=x_name, axis=alt.Axis(labelAngle=0)),
             alt.Y("y:Q", title=y_name, scale=alt.Scale(domain=[0, 1])),
-            tooltip=[alt.Tooltip("x:O", title=x_name), alt.Tooltip("y:Q", title=y_name, format=".3f")])
-        words = base.transform_filter("datum.x == 1").mark_text(align="right", y=10, x=245, fontSize=12).encode(
-            text="setting:N")
+            tooltip=[
+                alt.Tooltip("x:O", title=x_name),
+                alt.Tooltip("y:Q", title=y_name, format=".3f"),
+            ],
+        )
+        words = (
+            base.transform_filter("datum.x == 1")
+            .mark_text(align="right", y=10, x=245, fontSize=12)
+            .encode(text="setting:N")
+        )
         charts.append(bars + words)
     return alt.hconcat(*charts, description=description).add_params(step)
 
 # %% ../nbs/plots.ipynb #cell64
 def points(
-    rows: list[dict], x: str, y: str, group: str, *, x_name: str, y_name: str, description: str,
+    rows: list[dict],
+    x: str,
+    y: str,
+    group: str,
+    *,
+    x_name: str,
+    y_name: str,
+    description: str,
 ) -> alt.Chart:
-    """One mark for each row at fields `x` and `y`, coloured by `group`; hovering shows all the row's fields.
+    """One mark for each row at fields `x` and `y`, coloured by `group`; hovering shows
+    all the row's fields.
 
     `description` is read out where the chart can't be seen.
     """
-    colours = alt.Scale(range=[COLOURS[name] for name in ("black", "blue", "orange", "green", "purple", "vermillion")])
-    chart = alt.Chart(alt.Data(values=rows), width=480, height=280, description=description)
+    colours = alt.Scale(
+        range=[
+            COLOURS[name]
+            for name in ("black", "blue", "orange", "green", "purple", "vermillion")
+        ]
+    )
+    chart = alt.Chart(
+        alt.Data(values=rows), width=480, height=280, description=description
+    )
     return chart.mark_point(filled=True, size=90).encode(
-        alt.X(f"{x}:Q", title=x_name, scale=alt.Scale(type="log", nice=False, padding=15)),
+        alt.X(
+            f"{x}:Q", title=x_name, scale=alt.Scale(type="log", nice=False, padding=15)
+        ),
         alt.Y(f"{y}:Q", title=y_name, scale=alt.Scale(zero=False)),
         alt.Color(f"{group}:N", scale=colours, title=group),
         alt.Shape(f"{group}:N", title=group),
-        tooltip=[alt.Tooltip(f"{name}:{'N' if isinstance(value, str) else 'Q'}") for name, value in rows[0].items()])
+        tooltip=[
+            alt.Tooltip(f"{name}:{'N' if isinstance(value, str) else 'Q'}")
+            for name, value in rows[0].items()
+        ],
+    )
 
 # %% ../nbs/plots.ipynb #cell66
 def touchable_curves(
-    rows: Sequence[dict[str, float | str]], x_name: str, y_name: str, kind: str, *, description: str
+    rows: Sequence[dict[str, float | str]],
+    x_name: str,
+    y_name: str,
+    kind: str,
+    *,
+    description: str,
 ) -> alt.Chart:
-    """Log-log curves of `rows`, each a dictionary with x_name, y_name and the curve's name under `kind`.
+    """Log-log curves of `rows`, each a dictionary with x_name, y_name and the curve's
+    name under `kind`.
 
     `description` is read out where the chart can't be seen.
     """
     names = list(dict.fromkeys(str(row[kind]) for row in rows))
-    colours = [COLOURS[name] for name in ["blue", "orange", "green", "vermillion", "purple", "black"]][: len(names)]
+    colours = [
+        COLOURS[name]
+        for name in ["blue", "orange", "green", "vermillion", "purple", "black"]
+    ][: len(names)]
     scale, axis = alt.Scale(type="log", nice=False), alt.Axis(tickCount=6, format="~s")
-    chart = alt.Chart(alt.Data(values=list(rows)), description=description, width=460, height=280)
-    return chart.mark_line(point=True).encode(
-        x=alt.X(x_name, type="quantitative", scale=scale, axis=axis),
-        y=alt.Y(y_name, type="quantitative", scale=scale, axis=axis),
-        color=alt.Color(kind, type="nominal", sort=names, scale=alt.Scale(domain=names, range=colours)),
-        strokeDash=alt.StrokeDash(kind, type="nominal", sort=names, legend=None),
-        tooltip=[alt.Tooltip(field, type="nominal") for field in (kind, x_name, y_name)],
-    ).interactive()
+    chart = alt.Chart(
+        alt.Data(values=list(rows)), description=description, width=460, height=280
+    )
+    return (
+        chart.mark_line(point=True)
+        .encode(
+            x=alt.X(x_name, type="quantitative", scale=scale, axis=axis),
+            y=alt.Y(y_name, type="quantitative", scale=scale, axis=axis),
+            color=alt.Color(
+                kind,
+                type="nominal",
+                sort=names,
+                scale=alt.Scale(domain=names, range=colours),
+            ),
+            strokeDash=alt.StrokeDash(kind, type="nominal", sort=names, legend=None),
+            tooltip=[
+                alt.Tooltip(field, type="nominal") for field in (kind, x_name, y_name)
+            ],
+        )
+        .interactive()
+    )
 
 # %% ../nbs/plots.ipynb #cell70
 def slot_order(rows: dict[str, Sequence[tuple[str, str]]]) -> Figure:
-    """One line of text for each language; a row is pieces (text, name of its part, or "" for plain words)."""
-    names = list(dict.fromkeys(name for row in rows.values() for _, name in row if name))
+    """One line of text for each language; a row is pieces (text, name of its part, or
+    "" for plain words).
+    """
+    names = list(
+        dict.fromkeys(name for row in rows.values() for _, name in row if name)
+    )
     colours = dict(zip(names, ["vermillion", "blue", "green", "purple"], strict=False))
     longest = max(sum(len(text) for text, _ in row) for row in rows.values())
     figure, ax = axes(min(7.0, 0.9 + 0.085 * longest), 0.35 + 0.42 * len(rows))
@@ -363,11 +599,25 @@ def slot_order(rows: dict[str, Sequence[tuple[str, str]]]) -> Figure:
         for text, name in row:
             colour = COLOURS[colours[name]] if name else COLOURS["black"]
             for place, letter in enumerate(text, start):
-                ax.text(place, height, letter, color=colour, family="monospace", fontsize=9, va="center", ha="center",
-                        weight="bold" if name else "normal")
+                ax.text(
+                    place,
+                    height,
+                    letter,
+                    color=colour,
+                    family="monospace",
+                    fontsize=9,
+                    va="center",
+                    ha="center",
+                    weight="bold" if name else "normal",
+                )
             middles[name], start = start + (len(text) - 1) / 2, start + len(text)
         for name in before.keys() & set(names):
-            ax.plot([before[name], middles[name]], [height + 0.78, height + 0.22], color=COLOURS[colours[name]], lw=1.5)
+            ax.plot(
+                [before[name], middles[name]],
+                [height + 0.78, height + 0.22],
+                color=COLOURS[colours[name]],
+                lw=1.5,
+            )
         before = middles
     ax.set(xlim=(-0.8, longest), ylim=(0.6, len(rows) + 0.4), xticks=[])
     ax.set_yticks(range(len(rows), 0, -1), list(rows), family="monospace")
@@ -376,20 +626,31 @@ def slot_order(rows: dict[str, Sequence[tuple[str, str]]]) -> Figure:
     return figure
 
 # %% ../nbs/plots.ipynb #cell73
-def sentence_lengths(counts: dict[str, Sequence[int]], *, longest: int = 60, unit: str = "English words") -> Figure:
-    """Share of sentences by length, one curve a corpus; `counts[name][n]` sentences have length n."""
+def sentence_lengths(
+    counts: dict[str, Sequence[int]], *, longest: int = 60, unit: str = "English words"
+) -> Figure:
+    """Share of sentences by length, one curve a corpus; `counts[name][n]` sentences
+    have length n.
+    """
     (figure, ax), curves = axes(6.4, 3.4), {}
     for name, numbers in counts.items():
         shares = np.asarray(numbers, dtype=float) / sum(numbers)
         curves[name] = dict(enumerate(100 * shares[: longest + 1]))
     plot_curves(ax, curves, markers="")
-    ax.set(xlabel=f"{unit} in a sentence", ylabel="% of sentences", xlim=(0, longest), ylim=(0, None))
+    ax.set(
+        xlabel=f"{unit} in a sentence",
+        ylabel="% of sentences",
+        xlim=(0, longest),
+        ylim=(0, None),
+    )
     ax.legend(frameon=False)
     return figure
 
 # %% ../nbs/plots.ipynb #cell75
 def merge_steps(stages: Sequence[Sequence[str]], *, end: str = "</w>") -> Figure:
-    """The stages of one word under byte-pair encoding, first at the top; the end-of-word mark is not drawn."""
+    """The stages of one word under byte-pair encoding, first at the top; the
+    end-of-word mark is not drawn.
+    """
     figure, ax = axes(4.6, 0.5 + 0.42 * len(stages))
     for row, stage in enumerate(stages):
         left = 0
@@ -397,7 +658,14 @@ def merge_steps(stages: Sequence[Sequence[str]], *, end: str = "</w>") -> Figure
             letters = symbol.removesuffix(end)
             colour = COLOURS["sky"] if len(letters) == 1 else COLOURS["orange"]
             ax.barh(row, len(letters) - 0.08, left=left, height=0.8, color=colour)
-            ax.text(left + (len(letters) - 0.08) / 2, row, letters, ha="center", va="center", parse_math=False)
+            ax.text(
+                left + (len(letters) - 0.08) / 2,
+                row,
+                letters,
+                ha="center",
+                va="center",
+                parse_math=False,
+            )
             left += len(letters)
     ax.set(yticks=range(len(stages)), xticks=[], ylabel="merges done")
     ax.grid(False)
@@ -406,14 +674,30 @@ def merge_steps(stages: Sequence[Sequence[str]], *, end: str = "</w>") -> Figure
     return figure
 
 # %% ../nbs/plots.ipynb #cell79
-def token_counts(sizes: Sequence[int], curves: dict[str, Sequence[float]], words: dict[str, float]) -> Figure:
-    """Tokens per sentence against the size of the vocabulary; `words` draws a dashed floor for each language."""
+def token_counts(
+    sizes: Sequence[int], curves: dict[str, Sequence[float]], words: dict[str, float]
+) -> Figure:
+    """Tokens per sentence against the size of the vocabulary; `words` draws a dashed
+    floor for each language.
+    """
     figure, ax = axes(6.4, 3.6)
-    plot_curves(ax, {name: dict(zip(sizes, values, strict=True)) for name, values in curves.items()})
+    plot_curves(
+        ax,
+        {
+            name: dict(zip(sizes, values, strict=True))
+            for name, values in curves.items()
+        },
+    )
     for place, (name, value) in enumerate(words.items()):
         ax.axhline(value, linestyle="--", linewidth=1, color=COLOURS["grey"])
         below = {"xytext": (0, 3 - 13 * place), "textcoords": "offset points"}
-        ax.annotate(f"{name} words", (sizes[0], value), fontsize=8, color=COLOURS["grey"], **below)
+        ax.annotate(
+            f"{name} words",
+            (sizes[0], value),
+            fontsize=8,
+            color=COLOURS["grey"],
+            **below,
+        )
     ax.set_ylim(bottom=min([*words.values(), *map(min, curves.values())]) - 1.5)
     ax.set_xscale("log", base=2)
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
@@ -423,10 +707,17 @@ def token_counts(sizes: Sequence[int], curves: dict[str, Sequence[float]], words
 
 # %% ../nbs/plots.ipynb #cell81
 def padding_picture(groups: dict[str, Sequence[np.ndarray]]) -> Figure:
-    """Batches as rows of tokens (blue) and padding (orange), one row of panels for each group of sentence lengths."""
+    """Batches as rows of tokens (blue) and padding (orange), one row of panels for each
+    group of sentence lengths.
+    """
     across = max(len(batches) for batches in groups.values())
     figure, panels = plt.subplots(
-        len(groups), across, figsize=(6.6, 2.2 * len(groups)), sharex=True, squeeze=False, layout="constrained"
+        len(groups),
+        across,
+        figsize=(6.6, 2.2 * len(groups)),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
     )
     for line, (name, batches) in zip(panels, groups.items(), strict=True):
         for ax, lengths in zip(line, batches, strict=False):
@@ -442,28 +733,54 @@ def padding_picture(groups: dict[str, Sequence[np.ndarray]]) -> Figure:
     return figure
 
 # %% ../nbs/plots.ipynb #cell84
-def attention_chart(weights: Tensor, queries: Sequence[str], keys: Sequence[str], title: str = "") -> alt.Chart:
-    """One head's attention (query × key) as an Altair chart with a tooltip on each square."""
+def attention_chart(
+    weights: Tensor, queries: Sequence[str], keys: Sequence[str], title: str = ""
+) -> alt.Chart:
+    """One head's attention (query × key) as an Altair chart with a tooltip on each
+    square.
+    """
     squares = [
-        {"row": f"{i:04} {query}", "column": f"{j:04} {key}", "query": query, "key": key, "weight": weight}
+        {
+            "row": f"{i:04} {query}",
+            "column": f"{j:04} {key}",
+            "query": query,
+            "key": key,
+            "weight": weight,
+        }
         for i, (query, row) in enumerate(zip(queries, weights.tolist(), strict=True))
         for j, (key, weight) in enumerate(zip(keys, row, strict=True))
     ]
     label = "substring(datum.label, 5)"
     strongest = [keys[key] for key in weights.argmax(-1).tolist()]
-    told = ", ".join(f"{query}: {key}" for query, key in zip(queries, strongest, strict=True))
+    told = ", ".join(
+        f"{query}: {key}" for query, key in zip(queries, strongest, strict=True)
+    )
     described = f"The strongest key of each query. {told}"
-    chart = alt.Chart(alt.Data(values=squares), title=title, description=described).mark_rect().encode(
-        x=alt.X("column:N", title="key", axis=alt.Axis(labelExpr=label, labelAngle=-60, orient="top")),
-        y=alt.Y("row:N", title="query", axis=alt.Axis(labelExpr=label)),
-        color=alt.Color("weight:Q", scale=alt.Scale(scheme=SEQUENTIAL, domain=[0, 1])),
-        tooltip=["query:N", "key:N", alt.Tooltip("weight:Q", format=".3f")],
+    chart = (
+        alt.Chart(alt.Data(values=squares), title=title, description=described)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "column:N",
+                title="key",
+                axis=alt.Axis(labelExpr=label, labelAngle=-60, orient="top"),
+            ),
+            y=alt.Y("row:N", title="query", axis=alt.Axis(labelExpr=label)),
+            color=alt.Color(
+                "weight:Q", scale=alt.Scale(scheme=SEQUENTIAL, domain=[0, 1])
+            ),
+            tooltip=["query:N", "key:N", alt.Tooltip("weight:Q", format=".3f")],
+        )
     )
     return chart.properties(width=26 * len(keys), height=22 * len(queries))
 
 # %% ../nbs/plots.ipynb #cell89
-def beam_lattice(columns: Sequence[Sequence[tuple[str, int, float, str]]], begin: str = "[bos]") -> Figure:
-    """Draw (word, parent among the last step's live, log-probability, "live" | "ended" | "dropped") by step."""
+def beam_lattice(
+    columns: Sequence[Sequence[tuple[str, int, float, str]]], begin: str = "[bos]"
+) -> Figure:
+    """Draw (word, parent among the last step's live, log-probability, "live" | "ended"
+    | "dropped") by step.
+    """
     colours = {"live": COLOURS["sky"], "ended": COLOURS["green"], "dropped": "#d9d9d9"}
     figure, ax = axes(1.0 + 1.35 * len(columns), 0.8 + 0.62 * max(map(len, columns)))
     box = dict(ha="center", va="center", fontsize=8.5, parse_math=False)
@@ -472,11 +789,27 @@ def beam_lattice(columns: Sequence[Sequence[tuple[str, int, float, str]]], begin
     for step, column in enumerate(columns, start=1):
         for place, (word, parent, log_prob, state) in enumerate(column):
             x, y = parents[parent]
-            ax.plot([x, step], [y, -place], color="#888888" if state != "dropped" else "#cccccc", linewidth=1, zorder=0)
-            shape = dict(boxstyle="square" if state == "ended" else "round", facecolor=colours[state])
+            ax.plot(
+                [x, step],
+                [y, -place],
+                color="#888888" if state != "dropped" else "#cccccc",
+                linewidth=1,
+                zorder=0,
+            )
+            shape = dict(
+                boxstyle="square" if state == "ended" else "round",
+                facecolor=colours[state],
+            )
             ax.text(step, -place, f"{word}\n{log_prob:.2f}", bbox=shape, **box)
-        parents = [(step, -place) for place, entry in enumerate(column) if entry[3] == "live"]
-    ax.set(xlim=(-0.5, len(columns) + 0.5), ylim=(0.5 - max(map(len, columns)), 0.6), xlabel="step", yticks=[])
+        parents = [
+            (step, -place) for place, entry in enumerate(column) if entry[3] == "live"
+        ]
+    ax.set(
+        xlim=(-0.5, len(columns) + 0.5),
+        ylim=(0.5 - max(map(len, columns)), 0.6),
+        xlabel="step",
+        yticks=[],
+    )
     ax.set_xticks(range(1, len(columns) + 1))
     ax.spines["left"].set_visible(False)
     ax.grid(False)
@@ -486,9 +819,20 @@ def beam_lattice(columns: Sequence[Sequence[tuple[str, int, float, str]]], begin
 def attention_page(source: str, target: str, panels: Sequence[dict]) -> str:
     """A self-contained HTML page of attention weights.
 
-    Each panel has a `name`, the tokens of its `queries` and `keys`, and `weights` as (layer, head, query, key).
+    Each panel has a `name`, the tokens of its `queries` and `keys`, and `weights` as
+    (layer, head, query, key).
     """
-    shown = [panel | {"weights": np.round(np.asarray(panel["weights"], dtype=float), 4).tolist()} for panel in panels]
-    data = json.dumps({"source": source, "target": target, "panels": shown}, ensure_ascii=False)
-    frame = files("annotated_transformer").joinpath("attention_page.html").read_text(encoding="utf-8")
+    shown = [
+        panel
+        | {"weights": np.round(np.asarray(panel["weights"], dtype=float), 4).tolist()}
+        for panel in panels
+    ]
+    data = json.dumps(
+        {"source": source, "target": target, "panels": shown}, ensure_ascii=False
+    )
+    frame = (
+        files("annotated_transformer")
+        .joinpath("attention_page.html")
+        .read_text(encoding="utf-8")
+    )
     return frame.replace("__DATA__", data.replace("<", "\\u003c"))

@@ -6,9 +6,12 @@ from pathlib import Path
 
 
 def arguments(documentation: str | None, **kinds: Callable) -> list:
-    """The values of these positional arguments; `--help` shows the documentation, and a wrong one ends the program."""
+    """The values of these positional arguments; `--help` shows the documentation, and a
+    wrong one ends the program.
+    """
     parser = argparse.ArgumentParser(
-        description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, kind in kinds.items():
         parser.add_argument(name, type=kind)
     return list(vars(parser.parse_args()).values())

@@ -1,8 +1,10 @@
-"""Time the fused attention kernel beside the plain formula on a CPU, forward and backward, interleaved.
+"""Time the fused attention kernel beside the plain formula on a CPU, forward and
+backward, interleaved.
 
     python benchmarks/attention_cpu.py
 
-Takes about a minute on one core and writes results/attention-cpu.json. The chapter nbs/model/attention.ipynb cites it.
+Takes about a minute on one core and writes results/attention-cpu.json. The chapter
+nbs/model/attention.ipynb cites it.
 """
 
 import json
@@ -44,22 +46,34 @@ def measure(shape: tuple[int, ...], dtype: torch.dtype) -> dict:
     for _ in range(REPEATS + 1):
         for name, form in forms.items():
             times[name].append(seconds(form, inputs))
-    medians = {name: round(1000 * median(values[1:]), 3) for name, values in times.items()}
+    medians = {
+        name: round(1000 * median(values[1:]), 3) for name, values in times.items()
+    }
     ratio = round(medians["fused"] / medians["formula"], 3)
-    return {"shape": shape, "dtype": str(dtype).removeprefix("torch."), "milliseconds": medians, "fused/formula": ratio}
+    return {
+        "shape": shape,
+        "dtype": str(dtype).removeprefix("torch."),
+        "milliseconds": medians,
+        "fused/formula": ratio,
+    }
 
 
 def main() -> None:
     """Measure every shape in both precisions on one thread and write the record."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    rows = [measure(shape, dtype) for dtype in (torch.float32, torch.bfloat16) for shape in SHAPES]
+    rows = [
+        measure(shape, dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+        for shape in SHAPES
+    ]
     record = {
         "command": "python benchmarks/attention_cpu.py",
         "seed": 0,
         "threads": 1,
         "repeats": REPEATS,
-        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "machine": f"CPU, {platform.machine()}, "
+        f"{torch.backends.cpu.get_cpu_capability()}",
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "shape": "batch, heads, positions, d_k",
         "rows": rows,

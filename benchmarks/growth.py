@@ -1,12 +1,15 @@
-"""Time and memory as the work grows: length, vocabulary, depth, decoding, corpus size, loader workers.
+"""Time and memory as the work grows: length, vocabulary, depth, decoding, corpus size,
+loader workers.
 
-    python benchmarks/growth.py                      every section, ten minutes to half an hour on one core
-    python benchmarks/growth.py length decoding      only these; the others stay as recorded
+    python benchmarks/growth.py                      every section, ten minutes to half
+    an hour on one core python benchmarks/growth.py length decoding      only these; the
+    others stay as recorded
 
-Writes results/growth.json. The chapter nbs/training/growth.ipynb plots it and states the slopes.
-One thread. Times are processor seconds, those of the workers seconds by the clock. Memory is what PyTorch's allocator
-hands out: the highest sum of live bytes during one call, above what lived before it. It is a count, not a measurement,
-and comes out the same each time. At most about 7 GB are needed.
+Writes results/growth.json. The chapter nbs/training/growth.ipynb plots it and states
+the slopes. One thread. Times are processor seconds, those of the workers seconds by the
+clock. Memory is what PyTorch's allocator hands out: the highest sum of live bytes
+during one call, above what lived before it. It is a count, not a measurement, and comes
+out the same each time. At most about 7 GB are needed.
 """
 
 import argparse
@@ -32,7 +35,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from annotated_transformer.data.batching import Batch, TokenizedPairs, batches, collate, token_batches
+from annotated_transformer.data.batching import (
+    Batch,
+    TokenizedPairs,
+    batches,
+    collate,
+    token_batches,
+)
 from annotated_transformer.data.corpus import write_whole
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import TransformerConfig, preset
@@ -42,7 +51,9 @@ from annotated_transformer.training.loss import Objective, smoothed_cross_entrop
 from annotated_transformer.training.schedule import adam
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "growth.json"
-SMALL = TransformerConfig(1_000, 1_000, N=1, d_model=128, d_ff=512, h=2, d_k=64, d_v=64, max_length=8_192)
+SMALL = TransformerConfig(
+    1_000, 1_000, N=1, d_model=128, d_ff=512, h=2, d_k=64, d_v=64, max_length=8_192
+)
 LENGTHS = [2**k for k in range(6, 14)]
 VOCABULARIES = [2**k for k in range(10, 17)]
 DEPTHS = [1, 2, 4, 8, 16]
@@ -53,16 +64,23 @@ BATCH_TOKENS = 4_096
 
 
 def peak_bytes(action: Callable[[], object]) -> int:
-    """The most bytes that PyTorch's CPU allocator has handed out during a call and not got back.
+    """The most bytes that PyTorch's CPU allocator has handed out during a call and not
+    got back.
 
-    What lived before doesn't count, nor that it is freed; the steps measured here free nothing of it.
+    What lived before doesn't count, nor that it is freed; the steps measured here free
+    nothing of it.
     """
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profiler:
         action()
     with tempfile.TemporaryDirectory() as folder:
         profiler.export_chrome_trace(f"{folder}/trace.json")
         trace = json.loads(Path(folder, "trace.json").read_text(encoding="utf-8"))
-    changes = sorted((each for each in trace["traceEvents"] if each["name"] == "[memory]"), key=lambda each: each["ts"])
+    changes = sorted(
+        (each for each in trace["traceEvents"] if each["name"] == "[memory]"),
+        key=lambda each: each["ts"],
+    )
     return int(np.cumsum([0, *(each["args"]["Bytes"] for each in changes)]).max())
 
 
@@ -75,33 +93,59 @@ def seconds(action: Callable[[], object], calls: int = 1) -> float:
 
 
 def timed(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of each, in turn, after a first call: of seven; of three where a call takes 1 s, of two at 4 s."""
+    """Median seconds of each, in turn, after a first call: of seven; of three where a
+    call takes 1 s, of two at 4 s.
+    """
     first = {name: seconds(action) for name, action in actions.items()}
     repeats = 7 if max(first.values()) < 1 else 3 if max(first.values()) < 4 else 2
-    calls = {name: max(1, math.ceil(0.02 / max(once, 1e-6))) for name, once in first.items()}
-    rounds = [{name: seconds(action, calls[name]) for name, action in actions.items()} for _ in range(repeats)]
-    return {name: float(f"{median(each[name] for each in rounds):.4g}") for name in actions}
+    calls = {
+        name: max(1, math.ceil(0.02 / max(once, 1e-6))) for name, once in first.items()
+    }
+    rounds = [
+        {name: seconds(action, calls[name]) for name, action in actions.items()}
+        for _ in range(repeats)
+    ]
+    return {
+        name: float(f"{median(each[name] for each in rounds):.4g}") for name in actions
+    }
 
 
-def points(axis: str, value: int, actions: dict[str, Callable[[], object]]) -> Iterator[dict]:
+def points(
+    axis: str, value: int, actions: dict[str, Callable[[], object]]
+) -> Iterator[dict]:
     """For each form its time and its memory at one place of the axis."""
     times = timed(actions)
     for form, action in actions.items():
-        yield {axis: value, "form": form, "seconds": times[form], "bytes": peak_bytes(action)}
+        yield {
+            axis: value,
+            "form": form,
+            "seconds": times[form],
+            "bytes": peak_bytes(action),
+        }
 
 
-def as_written(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+def as_written(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
     """Equation (1) with all its matrices."""
     return attention(query, key, value, mask)[0]
 
 
-def causal_by_name(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The fused kernel, told in a word that the decoder's triangle is one, instead of by a matrix."""
+def causal_by_name(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """The fused kernel, told in a word that the decoder's triangle is one, instead of
+    by a matrix.
+    """
     triangle = mask is not None and mask.dim() == 2
-    return F.scaled_dot_product_attention(query, key, value, None if triangle else mask, is_causal=triangle)
+    return F.scaled_dot_product_attention(
+        query, key, value, None if triangle else mask, is_causal=triangle
+    )
 
 
-def all_logits(hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int) -> Tensor:
+def all_logits(
+    hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int
+) -> Tensor:
     """The loss in its readable form: the whole table of logits at once."""
     return smoothed_cross_entropy(hidden @ weight.T, target, smoothing)
 
@@ -110,23 +154,33 @@ FORMS = {"explicit": as_written, "fused": None, "fused, causal by name": causal_
 
 
 def with_attention(form: str, action: Callable[[], object]) -> Callable[[], None]:
-    """The action with one form of attention in the place of the package's own, which is the fused one."""
+    """The action with one form of attention in the place of the package's own, which is
+    the fused one.
+    """
     instead = FORMS[form]
 
     def run() -> None:
-        with patch("annotated_transformer.model.attention.fused_attention", instead) if instead else nullcontext():
+        with (
+            patch("annotated_transformer.model.attention.fused_attention", instead)
+            if instead
+            else nullcontext()
+        ):
             action()
 
     return run
 
 
-def random_batch(config: TransformerConfig, rows: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
+def random_batch(
+    config: TransformerConfig, rows: int, length: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Source, decoder input and target of `rows` pairs without padding."""
     ids = torch.randint(4, config.tgt_vocab_size, (rows, 2 * length + 1))
     return ids[:, :length], ids[:, length:-1], ids[:, length + 1 :]
 
 
-def training_step(config: TransformerConfig, rows: int, length: int) -> Callable[[], None]:
+def training_step(
+    config: TransformerConfig, rows: int, length: int
+) -> Callable[[], None]:
     """One update: forward, backward, Adam. Gradients are gone before and after."""
     objective = Objective(Transformer(config), smoothing=0.1).train()
     optimizer, batch = adam(objective.model), random_batch(config, rows, length)
@@ -142,7 +196,10 @@ def training_step(config: TransformerConfig, rows: int, length: int) -> Callable
 def layer_step(config: TransformerConfig, length: int) -> Callable[[], None]:
     """Forward and backward through one encoder layer on one sentence."""
     layer = EncoderLayer(config).train()
-    x, mask = torch.randn(1, length, config.d_model, requires_grad=True), torch.ones(1, 1, 1, length).bool()
+    x, mask = (
+        torch.randn(1, length, config.d_model, requires_grad=True),
+        torch.ones(1, 1, 1, length).bool(),
+    )
 
     def step() -> None:
         layer(x, mask).sum().backward()
@@ -153,11 +210,15 @@ def layer_step(config: TransformerConfig, length: int) -> Callable[[], None]:
 
 
 def over_layer() -> dict:
-    """A layer of the base model on one sentence of growing length, forward and backward."""
+    """A layer of the base model on one sentence of growing length, forward and
+    backward.
+    """
     found: list[dict] = []
     for n in LENGTHS:
         step = layer_step(preset("base"), n)
-        found += points("n", n, {form: with_attention(form, step) for form in ("explicit", "fused")})
+        found += points(
+            "n", n, {form: with_attention(form, step) for form in ("explicit", "fused")}
+        )
     return {"batch": 1, "layer": found}
 
 
@@ -171,13 +232,19 @@ def over_length() -> dict:
 
 
 def over_vocabulary() -> dict:
-    """An update of the small model with a growing vocabulary, logits a slice at a time and all at once."""
+    """An update of the small model with a growing vocabulary, logits a slice at a time
+    and all at once.
+    """
     rows, length, found = 128, 32, []
     for vocab in VOCABULARIES:
-        step = training_step(replace(SMALL, src_vocab_size=vocab, tgt_vocab_size=vocab), rows, length)
+        step = training_step(
+            replace(SMALL, src_vocab_size=vocab, tgt_vocab_size=vocab), rows, length
+        )
 
         def readable(step: Callable[[], None] = step) -> None:
-            with patch("annotated_transformer.training.loss.SlicedLoss.apply", all_logits):
+            with patch(
+                "annotated_transformer.training.loss.SlicedLoss.apply", all_logits
+            ):
                 step()
 
         found += points("vocabulary", vocab, {"all logits": readable, "sliced": step})
@@ -188,7 +255,9 @@ def over_depth() -> dict:
     """An update of the small model with more and more layers."""
     rows, length, found = 32, 32, []
     for N in DEPTHS:
-        found += points("N", N, {"fused": training_step(replace(SMALL, N=N), rows, length)})
+        found += points(
+            "N", N, {"fused": training_step(replace(SMALL, N=N), rows, length)}
+        )
     return {"rows": rows, "length": length, "update": found}
 
 
@@ -202,7 +271,9 @@ def filled(cache: Cache, length: int, config: TransformerConfig) -> Cache:
 
 @torch.inference_mode()
 def over_prefix() -> dict:
-    """The next token of the base model after a growing prefix, with a cache and without."""
+    """The next token of the base model after a growing prefix, with a cache and
+    without.
+    """
     config, found = preset("base"), []
     model = Transformer(config).eval()
     src, prefix, _ = random_batch(config, 1, max(PREFIXES))
@@ -211,7 +282,11 @@ def over_prefix() -> dict:
         cache = filled(model.start(src[:, :32]), n - 1, config)
 
         def cached(cache: Cache = cache, n: int = n) -> None:
-            fresh = Cache([copy.copy(layer) for layer in cache.layers], cache.src_mask, cache.length)
+            fresh = Cache(
+                [copy.copy(layer) for layer in cache.layers],
+                cache.src_mask,
+                cache.length,
+            )
             model.step(prefix[:, n - 1], fresh)
 
         def uncached(n: int = n) -> None:
@@ -226,18 +301,27 @@ def generated(count: int, folder: Path) -> TokenizedPairs:
     rng, sides = np.random.default_rng(0), []
     common = rng.lognormal(3.0, 0.6, count)
     for name in ("src", "tgt"):
-        lengths = np.clip(common * rng.uniform(0.8, 1.25, count), 2, 250).astype(np.int64)
+        lengths = np.clip(common * rng.uniform(0.8, 1.25, count), 2, 250).astype(
+            np.int64
+        )
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         with (folder / name).open("wb") as file:
             for start in range(0, int(offsets[-1]), 2**24):
-                file.write(rng.integers(4, 10_000, min(2**24, int(offsets[-1]) - start), np.uint16).tobytes())
+                file.write(
+                    rng.integers(
+                        4, 10_000, min(2**24, int(offsets[-1]) - start), np.uint16
+                    ).tobytes()
+                )
         sides += [np.memmap(folder / name, np.uint16, "r"), offsets]
     return TokenizedPairs(*sides)
 
 
 def beginning(pairs: TokenizedPairs, count: int) -> TokenizedPairs:
     """The first pairs alone."""
-    src_offsets, tgt_offsets = pairs.src_offsets[: count + 1], pairs.tgt_offsets[: count + 1]
+    src_offsets, tgt_offsets = (
+        pairs.src_offsets[: count + 1],
+        pairs.tgt_offsets[: count + 1],
+    )
     return TokenizedPairs(pairs.src_tokens, src_offsets, pairs.tgt_tokens, tgt_offsets)
 
 
@@ -263,7 +347,9 @@ def over_corpus() -> dict:
             def plan_again(part: TokenizedPairs = part) -> None:
                 token_batches(part.src_lengths, part.tgt_lengths, BATCH_TOKENS)
 
-            def fill(part: TokenizedPairs = part, some: list[np.ndarray] = some) -> None:
+            def fill(
+                part: TokenizedPairs = part, some: list[np.ndarray] = some
+            ) -> None:
                 for rows in some:
                     collate(part, rows)
 
@@ -302,24 +388,39 @@ def throughput(source: Iterable[Batch]) -> tuple[float, float]:
 
 
 def over_workers() -> dict:
-    """Our loader beside PyTorch's with more and more worker processes, over the same batches."""
+    """Our loader beside PyTorch's with more and more worker processes, over the same
+    batches.
+    """
     with tempfile.TemporaryDirectory() as folder:
         pairs = generated(100_000, Path(folder))
         plan = token_batches(pairs.src_lengths, pairs.tgt_lengths, BATCH_TOKENS)[:400]
 
         def ours() -> Iterator[Batch]:
-            return (batch for _, batch in islice(batches(pairs, BATCH_TOKENS), len(plan)))
+            return (
+                batch for _, batch in islice(batches(pairs, BATCH_TOKENS), len(plan))
+            )
 
         def theirs(workers: int) -> DataLoader:
-            return DataLoader(Planned(pairs, plan), batch_size=None, num_workers=workers)
+            return DataLoader(
+                Planned(pairs, plan), batch_size=None, num_workers=workers
+            )
 
-        sources = {"batches": ours} | {f"DataLoader, {w}": (lambda w=w: theirs(w)) for w in WORKERS}
-        rounds = [{name: throughput(source()) for name, source in sources.items()} for _ in range(5)]
+        sources = {"batches": ours} | {
+            f"DataLoader, {w}": (lambda w=w: theirs(w)) for w in WORKERS
+        }
+        rounds = [
+            {name: throughput(source()) for name, source in sources.items()}
+            for _ in range(5)
+        ]
     rows = [
         {"loader": name, "first_batch_seconds": round(median(each[name][0] for each in rounds), 4),
          "tokens_per_second": round(median(each[name][1] for each in rounds))}
         for name in sources]  # fmt: skip
-    return {"cores": len(os.sched_getaffinity(0)), "batch_tokens": BATCH_TOKENS, "loaders": rows}
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "batch_tokens": BATCH_TOKENS,
+        "loaders": rows,
+    }
 
 
 SECTIONS = {
@@ -331,15 +432,25 @@ def about() -> dict:
     """What the numbers depend on besides the code."""
     return {
         "command": "python benchmarks/growth.py", "threads": 1, "dtype": "float32", "small": SMALL.to_dict(),
-        "machine": f"CPU, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores",
+        "machine": f"CPU, {platform.machine()}, "
+                   f"{torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores",
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
     }  # fmt: skip
 
 
 def main() -> None:
-    """Measure the named sections, or all, and put each into the record as soon as it is there."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; without any, all")
+    """Measure the named sections, or all, and put each into the record as soon as it is
+    there.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "sections",
+        nargs="*",
+        metavar="section",
+        help=f"of {', '.join(SECTIONS)}; without any, all",
+    )
     names = parser.parse_args().sections
     if unknown := sorted(set(names) - set(SECTIONS)):
         parser.error(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
@@ -349,8 +460,14 @@ def main() -> None:
         start, load = time.perf_counter(), os.getloadavg()[0]
         measured = SECTIONS[name]()
         record = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
-        measured |= {"other_load": round(load, 1), "measured_in_seconds": round(time.perf_counter() - start)}
-        write_whole(OUT, (json.dumps(record | about() | {name: measured}, indent=1) + "\n").encode())
+        measured |= {
+            "other_load": round(load, 1),
+            "measured_in_seconds": round(time.perf_counter() - start),
+        }
+        write_whole(
+            OUT,
+            (json.dumps(record | about() | {name: measured}, indent=1) + "\n").encode(),
+        )
         print(name, measured["measured_in_seconds"], "s", flush=True)
 
 

@@ -1,10 +1,12 @@
-"""Measure a trained phrasebook model on 1,000 held-out pairs, record it, and ship it in the package.
+"""Measure a trained phrasebook model on 1,000 held-out pairs, record it, and ship it in
+the package.
 
     annotated-transformer train phrasebook --out runs/phrasebook
     python benchmarks/phrasebook.py runs/phrasebook
 
-Writes results/phrasebook-en-de/record.json and log.jsonl, and annotated_transformer/pretrained/phrasebook-en-de with
-its weights in float16. What is measured is what is shipped.
+Writes results/phrasebook-en-de/record.json and log.jsonl, and
+annotated_transformer/pretrained/phrasebook-en-de with its weights in float16. What is
+measured is what is shipped.
 """
 
 import json
@@ -23,15 +25,22 @@ from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.translator import Translator
 
 ROOT = Path(__file__).resolve().parent.parent
-OUT, SHIPPED = ROOT / "results" / "phrasebook-en-de", ROOT / "annotated_transformer" / "pretrained" / "phrasebook-en-de"
+OUT, SHIPPED = (
+    ROOT / "results" / "phrasebook-en-de",
+    ROOT / "annotated_transformer" / "pretrained" / "phrasebook-en-de",
+)
 
 
 def exact(translator: Translator, split: str, beam_size: int) -> dict:
-    """The share of a split's pairs whose translation is the reference, letter by letter."""
+    """The share of a split's pairs whose translation is the reference, letter by
+    letter.
+    """
     pairs = load_corpus("phrasebook", split, "en", "de")
     start = time.perf_counter()
     outputs = translator.translate([source for source, _ in pairs], beam_size=beam_size)
-    right = sum(output == target for output, (_, target) in zip(outputs, pairs, strict=True))
+    right = sum(
+        output == target for output, (_, target) in zip(outputs, pairs, strict=True)
+    )
     return {
         "beam_size": beam_size,
         "pairs": len(pairs),
@@ -45,14 +54,18 @@ def main(run: Path) -> None:
     SHIPPED.parent.mkdir(exist_ok=True)
     save_model(SHIPPED, *load_model(run / "model"), dtype=torch.float16)
     translator = Translator.from_pretrained(SHIPPED)
-    log = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    log = [
+        json.loads(line)
+        for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     record = {
         "commands": [
             "annotated-transformer train phrasebook --out runs/phrasebook",
             "python benchmarks/phrasebook.py runs/phrasebook",
         ],
         "run": json.loads((run / "run.json").read_text(encoding="utf-8")),
-        "machine": f"CPU, {platform.machine()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
+        "machine": f"CPU, {platform.machine()}, {os.cpu_count()} cores, "
+        f"{torch.backends.cpu.get_cpu_capability()}",
         "versions": {
             "python": platform.python_version(),
             "torch": version("torch"),
@@ -64,7 +77,9 @@ def main(run: Path) -> None:
         "bytes": sum(file.stat().st_size for file in SHIPPED.iterdir()),
     }
     OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (OUT / "record.json").write_text(
+        json.dumps(record, indent=1) + "\n", encoding="utf-8"
+    )
     shutil.copy(run / "log.jsonl", OUT / "log.jsonl")
     print(record["held_out"], record["bytes"], record["seconds"])
 

@@ -1,12 +1,15 @@
-"""What each change to the training step is worth: ours as it is, and with one change taken back or one more tried.
+"""What each change to the training step is worth: ours as it is, and with one change
+taken back or one more tried.
 
-    python benchmarks/step_changes.py [--repeats 7] [--cases "tiny bf16" …]
-    python benchmarks/step_changes.py --compiled         # torch.compile alone, which needs a C++ compiler
-    python benchmarks/step_changes.py --slices           # time and memory by the rows of the loss's slices
-    python benchmarks/step_changes.py --basics           # what was there from the start: fused Adam, buckets
+    python benchmarks/step_changes.py [--repeats 7] [--cases "tiny bf16" …] python
+    benchmarks/step_changes.py --compiled         # torch.compile alone, which needs a
+    C++ compiler python benchmarks/step_changes.py --slices           # time and memory
+    by the rows of the loss's slices python benchmarks/step_changes.py --basics
+    # what was there from the start: fused Adam, buckets
 
-Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants take turns on the same batches.
-Writes results/step-changes.json, which the chapter nbs/training/speed.ipynb shows.
+Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants
+take turns on the same batches. Writes results/step-changes.json, which the chapter
+nbs/training/speed.ipynb shows.
 """
 
 import argparse
@@ -26,7 +29,16 @@ import peers
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from training_step import SIZES, architecture, batch_file, full_batches, in_own_process, peak_memory, real_pairs, step
+from training_step import (
+    SIZES,
+    architecture,
+    batch_file,
+    full_batches,
+    in_own_process,
+    peak_memory,
+    real_pairs,
+    step,
+)
 
 from annotated_transformer.data.batching import Batch, collate, cut_points
 from annotated_transformer.model import attention, transformer
@@ -34,7 +46,11 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.layers import Dropout
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import loss as loss_module
-from annotated_transformer.training.loss import Objective, loss_and_slope, smoothed_cross_entropy
+from annotated_transformer.training.loss import (
+    Objective,
+    loss_and_slope,
+    smoothed_cross_entropy,
+)
 from annotated_transformer.training.schedule import adam
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "step-changes.json"
@@ -49,11 +65,15 @@ class AllLogits(Objective):
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
         real = tgt_out != self.model.config.pad_id
         hidden = self.model.decode(tgt_in, *self.model.encode(src))
-        return smoothed_cross_entropy(self.model.logits(hidden)[real].float(), tgt_out[real], self.smoothing)
+        return smoothed_cross_entropy(
+            self.model.logits(hidden)[real].float(), tgt_out[real], self.smoothing
+        )
 
 
 class Padded(Objective):
-    """The objective with padding sent through the output layer and its loss, as if it were text."""
+    """The objective with padding sent through the output layer and its loss, as if it
+    were text.
+    """
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
         return super().forward(src, tgt_in, tgt_out, torch.arange(tgt_out.numel()))
@@ -68,7 +88,9 @@ def torchs_dropout(objective: Objective) -> None:
 
 
 def compiled(objective: Objective) -> None:
-    """Encoder and decoder by `torch.compile`, for every length at once; while it compiles, our dropout is PyTorch's."""
+    """Encoder and decoder by `torch.compile`, for every length at once; while it
+    compiles, our dropout is PyTorch's.
+    """
     objective.model.encode = torch.compile(objective.model.encode, dynamic=True)
     objective.model.decode = torch.compile(objective.model.decode, dynamic=True)
 
@@ -83,24 +105,38 @@ def separate(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
     return tuple(layer(x) for layer in layers)
 
 
-def by_softmax(logits: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def by_softmax(
+    logits: Tensor, target: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
     """Loss and slope by PyTorch's softmax, with fewer passes over a second table."""
     vocab, gold = logits.size(-1), target[:, None]
     share = smoothing / (vocab - 1)
-    attained = (1 - smoothing - share) * logits.gather(1, gold) + share * logits.sum(-1, keepdim=True)
+    attained = (1 - smoothing - share) * logits.gather(1, gold) + share * logits.sum(
+        -1, keepdim=True
+    )
     slope = logits.softmax(-1)
     log_mass = logits.amax(-1, keepdim=True) - slope.amax(-1, keepdim=True).log()
-    slope.sub_(share).scatter_add_(1, gold, torch.full_like(gold, share + smoothing - 1, dtype=slope.dtype))
+    slope.sub_(share).scatter_add_(
+        1, gold, torch.full_like(gold, share + smoothing - 1, dtype=slope.dtype)
+    )
     return (log_mass - attained).sum(), slope
 
 
-def in_blocks(logits: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Loss and slope sixteen rows at a time, so that each block stays in the processor's cache."""
+def in_blocks(
+    logits: Tensor, target: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Loss and slope sixteen rows at a time, so that each block stays in the
+    processor's cache.
+    """
     blocks = zip(logits.split(16), target.split(16), strict=True)
-    return sum(loss_and_slope(block, gold, smoothing)[0] for block, gold in blocks), logits
+    return sum(
+        loss_and_slope(block, gold, smoothing)[0] for block, gold in blocks
+    ), logits
 
 
-def kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+def kernel(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
     """PyTorch's attention kernel in every precision."""
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
@@ -110,23 +146,45 @@ def same(objective: Objective) -> None:
 
 
 def variants() -> dict[str, Variant]:
-    """For each variant the objective, what is done to it, and what is replaced while it runs."""
+    """For each variant the objective, what is done to it, and what is replaced while it
+    runs.
+    """
     return {
         "as it is": (Objective, same, []),
         "PyTorch's dropout": (Objective, torchs_dropout, []),
-        "three separate projections": (Objective, same, [patch.object(attention, "project", separate)]),
+        "three separate projections": (
+            Objective,
+            same,
+            [patch.object(attention, "project", separate)],
+        ),
         "vectors between sub-layers in float32": (
-            Objective, same, [patch.object(transformer, "working_dtype", lambda x: x.dtype)]),
-        "slices in blocks of sixteen rows": (Objective, same, [patch.object(loss_module, "loss_and_slope", in_blocks)]),
+            Objective,
+            same,
+            [patch.object(transformer, "working_dtype", lambda x: x.dtype)],
+        ),
+        "slices in blocks of sixteen rows": (
+            Objective,
+            same,
+            [patch.object(loss_module, "loss_and_slope", in_blocks)],
+        ),
         "all logits in one table": (AllLogits, same, []),
-        "loss by the softmax kernel": (Objective, same, [patch.object(loss_module, "loss_and_slope", by_softmax)]),
+        "loss by the softmax kernel": (
+            Objective,
+            same,
+            [patch.object(loss_module, "loss_and_slope", by_softmax)],
+        ),
         "the attention kernel in every precision": (
-            Objective, same, [patch.object(attention, "fused_attention", kernel)]),
+            Objective,
+            same,
+            [patch.object(attention, "fused_attention", kernel)],
+        ),
     }
 
 
 def peak_with(factor: float, precision: str, path: str) -> int:
-    """Bytes of two updates at base size with 37,000 tokens and slices of so many times as many rows."""
+    """Bytes of two updates at base size with 37,000 tokens and slices of so many times
+    as many rows.
+    """
     build = peers.build
 
     def scaled(name: str, config: TransformerConfig) -> Objective:
@@ -139,8 +197,12 @@ def peak_with(factor: float, precision: str, path: str) -> int:
 
 
 def slices(repeats: int) -> dict:
-    """Seconds of an update in float32, and peak bytes, by how many times d_model rows a slice has."""
-    chosen = {str(factor): (Objective, partial(rows_times, factor), []) for factor in FACTORS}
+    """Seconds of an update in float32, and peak bytes, by how many times d_model rows a
+    slice has.
+    """
+    chosen = {
+        str(factor): (Objective, partial(rows_times, factor), []) for factor in FACTORS
+    }
     seconds = {}
     for size in ("tiny", "small", "base-37k"):
         times = measure(size, "fp32", repeats, chosen)
@@ -150,9 +212,16 @@ def slices(repeats: int) -> dict:
     with batch_file(4_096) as path:
         for precision, factor in product(peak, FACTORS):
             call = f"print(s.peak_with({factor}, {precision!r}, {path!r}))"
-            peak[precision][str(factor)] = in_own_process(f"import step_changes as s; {call}")
-    return {"command": "python benchmarks/step_changes.py --slices", "seconds": seconds, "peak_bytes": peak,
-            "repeats": repeats, "torch": torch.__version__}
+            peak[precision][str(factor)] = in_own_process(
+                f"import step_changes as s; {call}"
+            )
+    return {
+        "command": "python benchmarks/step_changes.py --slices",
+        "seconds": seconds,
+        "peak_bytes": peak,
+        "repeats": repeats,
+        "torch": torch.__version__,
+    }
 
 
 def random_batches(tokens: int, count: int) -> list[Batch]:
@@ -165,12 +234,19 @@ def random_batches(tokens: int, count: int) -> list[Batch]:
 
 
 def basics(size: str, repeats: int) -> dict[str, float]:
-    """Processor seconds for each 1,000 target tokens in float32, with one plain form put back at a time."""
+    """Processor seconds for each 1,000 target tokens in float32, with one plain form
+    put back at a time.
+    """
     tokens = SIZES[size][-1]
-    bucketed, loose = full_batches(tokens, repeats + 1), random_batches(tokens, repeats + 1)
+    bucketed, loose = (
+        full_batches(tokens, repeats + 1),
+        random_batches(tokens, repeats + 1),
+    )
     chosen = {
-        "as it is": (Objective, bucketed), "padding through the output layer": (Padded, bucketed),
-        "sentences in random order": (Objective, loose)}
+        "as it is": (Objective, bucketed),
+        "padding through the output layer": (Padded, bucketed),
+        "sentences in random order": (Objective, loose),
+    }
     models = {}
     for name, (kind, _) in chosen.items():
         torch.manual_seed(1)
@@ -191,8 +267,14 @@ def optimizer_steps(size: str, repeats: int) -> dict[str, float]:
     model = Transformer(architecture(size))
     for parameter in model.parameters():
         parameter.grad = torch.randn_like(parameter)
-    plain = partial(torch.optim.Adam, list(model.parameters()), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
-    forms = {"fused": adam(model), "lists of tensors": plain(foreach=True), "tensor by tensor": plain(foreach=False)}
+    plain = partial(
+        torch.optim.Adam, list(model.parameters()), lr=0.0, betas=(0.9, 0.98), eps=1e-9
+    )
+    forms = {
+        "fused": adam(model),
+        "lists of tensors": plain(foreach=True),
+        "tensor by tensor": plain(foreach=False),
+    }
     times: dict[str, list[float]] = {name: [] for name in forms}
     for _ in range(10 * repeats + 1):
         for name, optimizer in forms.items():
@@ -202,8 +284,12 @@ def optimizer_steps(size: str, repeats: int) -> dict[str, float]:
     return {name: median(values[1:]) for name, values in times.items()}
 
 
-def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant]) -> dict[str, list[float]]:
-    """Processor seconds of a step of each chosen variant, batch by batch; the first, which compiles, by the clock."""
+def measure(
+    size: str, precision: str, repeats: int, chosen: dict[str, Variant]
+) -> dict[str, list[float]]:
+    """Processor seconds of a step of each chosen variant, batch by batch; the first,
+    which compiles, by the clock.
+    """
     tokens = SIZES[size][-1]
     plan = full_batches(tokens, repeats + 1)
     torch.compiler.reset()
@@ -217,13 +303,18 @@ def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant])
     for turn, batch in enumerate(plan):
         names = list(models)
         first = turn % len(names)
-        for name in names[first:] + names[:first]:  # the first to meet a new shape has kernels prepared for all
+        for name in (
+            names[first:] + names[:first]
+        ):  # the first to meet a new shape has kernels prepared for all
             patches = chosen[name][2]
             for each in patches:
                 each.start()
             start, clock = process_time(), perf_counter()
             step(models[name], optimizers[name], batch, precision)
-            times[name].append((process_time() if turn else perf_counter()) - (start if turn else clock))
+            times[name].append(
+                (process_time() if turn else perf_counter())
+                - (start if turn else clock)
+            )
             patch.stopall()
     return times
 
@@ -231,29 +322,73 @@ def measure(size: str, precision: str, repeats: int, chosen: dict[str, Variant])
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="measure these, leave the others")
-    parser.add_argument("--compiled", action="store_true", help="measure torch.compile, and nothing else")
-    parser.add_argument("--basics", action="store_true", help="measure what was taken from the start, nothing else")
-    parser.add_argument("--slices", action="store_true", help="measure the rows of the loss's slices, and nothing else")
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=CASES,
+        default=CASES,
+        help="measure these, leave the others",
+    )
+    parser.add_argument(
+        "--compiled",
+        action="store_true",
+        help="measure torch.compile, and nothing else",
+    )
+    parser.add_argument(
+        "--basics",
+        action="store_true",
+        help="measure what was taken from the start, nothing else",
+    )
+    parser.add_argument(
+        "--slices",
+        action="store_true",
+        help="measure the rows of the loss's slices, and nothing else",
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     record = json.loads(OUT.read_text()) if OUT.exists() else {}
     if options.basics:
         found = {size: basics(size, options.repeats) for size in ("tiny", "small")}
-        steps = {size: optimizer_steps(size, options.repeats) for size in ("tiny", "small", "base-8k")}
-        about = {"command": "python benchmarks/step_changes.py --basics", "amx": torch.cpu._is_amx_tile_supported(),
-                 "repeats": options.repeats, "torch": torch.__version__}
-        OUT.write_text(json.dumps(record | {"basics": about | {"seconds": found, "adam": steps}}, indent=1) + "\n")
+        steps = {
+            size: optimizer_steps(size, options.repeats)
+            for size in ("tiny", "small", "base-8k")
+        }
+        about = {
+            "command": "python benchmarks/step_changes.py --basics",
+            "amx": torch.cpu._is_amx_tile_supported(),
+            "repeats": options.repeats,
+            "torch": torch.__version__,
+        }
+        OUT.write_text(
+            json.dumps(
+                record | {"basics": about | {"seconds": found, "adam": steps}}, indent=1
+            )
+            + "\n"
+        )
         sys.exit()
     if options.slices:
-        OUT.write_text(json.dumps(record | {"slices": slices(options.repeats)}, indent=1) + "\n")
+        OUT.write_text(
+            json.dumps(record | {"slices": slices(options.repeats)}, indent=1) + "\n"
+        )
         sys.exit()
     record |= {
-        "command": "python benchmarks/step_changes.py", "machine": f"CPU, {platform.machine()}", "threads": 1,
-        "capability": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "repeats": options.repeats}
-    both: dict[str, Variant] = {"as it is": (Objective, same, []), "torch.compile": (Objective, compiled, [])}
+        "command": "python benchmarks/step_changes.py",
+        "machine": f"CPU, {platform.machine()}",
+        "threads": 1,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "torch": torch.__version__,
+        "repeats": options.repeats,
+    }
+    both: dict[str, Variant] = {
+        "as it is": (Objective, same, []),
+        "torch.compile": (Objective, compiled, []),
+    }
     for case in options.cases:
-        times = measure(*case.rsplit(" ", 1), options.repeats, both if options.compiled else variants())
+        times = measure(
+            *case.rsplit(" ", 1),
+            options.repeats,
+            both if options.compiled else variants(),
+        )
         part = record.setdefault("compiled" if options.compiled else "seconds", {})
         part[case] = {name: median(values[1:]) for name, values in times.items()}
         if options.compiled:

@@ -1,4 +1,6 @@
-"""What every test shares: shapes are checked at run time, and real corpora are used where they are."""
+"""What every test shares: shapes are checked at run time, and real corpora are used
+where they are.
+"""
 
 import os
 import sys
@@ -8,11 +10,13 @@ import pytest
 import torch
 from jaxtyping import install_import_hook
 
-# Every function of the package checks the shapes and types of its signature while the tests run.
+# Every function of the package checks the shapes and types of its signature while the
+# tests run.
 # The hook must stand before the first import of the package.
 hook = install_import_hook("annotated_transformer", "beartype.beartype")
 
-# One thread: the tensors here are small, and a second thread only waits when the machine is busy.
+# One thread: the tensors here are small, and a second thread only waits when the
+# machine is busy.
 torch.set_num_threads(1)
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +33,9 @@ def data_root() -> Path:
     """The folder of real corpora; a test that needs it is skipped where there is none."""
     folder = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
     if not folder:
-        pytest.skip("needs the real corpora: set ANNOTATED_TRANSFORMER_DATA to their folder")
+        pytest.skip(
+            "needs the real corpora: set ANNOTATED_TRANSFORMER_DATA to their folder"
+        )
     if not Path(folder).is_dir():
         pytest.skip(f"ANNOTATED_TRANSFORMER_DATA is {folder!r}, which is not a folder")
     return Path(folder)
@@ -41,7 +47,9 @@ def run(monkeypatch, capsys):
     from annotated_transformer import cli
 
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["annotated-transformer", *map(str, arguments)])
+        monkeypatch.setattr(
+            sys, "argv", ["annotated-transformer", *map(str, arguments)]
+        )
         with pytest.raises(SystemExit) as ended:
             cli.main()
         captured = capsys.readouterr()

@@ -1,6 +1,8 @@
-"""The command line with a fault in one of several processes: python faulty_cli.py FAULT RANK STEP ARGUMENTS….
+"""The command line with a fault in one of several processes: python faulty_cli.py FAULT
+RANK STEP ARGUMENTS….
 
-FAULT is raise, kill or hang; it happens at the start of update STEP, in the first attempt only.
+FAULT is raise, kill or hang; it happens at the start of update STEP, in the first
+attempt only.
 """
 
 import os

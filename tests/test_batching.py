@@ -24,7 +24,9 @@ from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.model.config import BOS, EOS, PAD
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set")
+needs_data = pytest.mark.skipif(
+    not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set"
+)
 TEXTS = phrasebook("en", "de", "train", 600)
 
 
@@ -47,9 +49,16 @@ def random_lengths(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_storage_is_what_the_tokenizer_gave(pairs, tokenizer):
     assert len(pairs) == len(TEXTS)
     src, tgt = zip(*(pairs[i] for i in range(len(pairs))), strict=True)
-    assert [row.tolist() for row in src] == tokenizer.encode_source([text for text, _ in TEXTS])
-    assert [row.tolist() for row in tgt] == tokenizer.encode_target([text for _, text in TEXTS])
-    assert pairs.src_lengths.tolist() == [len(row) for row in src] and pairs.src_tokens.dtype == np.uint16
+    assert [row.tolist() for row in src] == tokenizer.encode_source(
+        [text for text, _ in TEXTS]
+    )
+    assert [row.tolist() for row in tgt] == tokenizer.encode_target(
+        [text for _, text in TEXTS]
+    )
+    assert (
+        pairs.src_lengths.tolist() == [len(row) for row in src]
+        and pairs.src_tokens.dtype == np.uint16
+    )
     assert (pairs[-1][0] == pairs[len(pairs) - 1][0]).all()
     with pytest.raises(IndexError):
         pairs[len(pairs)]
@@ -58,7 +67,10 @@ def test_storage_is_what_the_tokenizer_gave(pairs, tokenizer):
 def test_disk_equals_memory(pairs, tokenizer, tmp_path):
     built = TokenizedPairs.build(iter(TEXTS), tokenizer, tmp_path / "a" / "b")
     for found in (built, TokenizedPairs.open(tmp_path / "a" / "b")):
-        assert isinstance(found.src_tokens, np.memmap) and (found.tgt_tokens == pairs.tgt_tokens).all()
+        assert (
+            isinstance(found.src_tokens, np.memmap)
+            and (found.tgt_tokens == pairs.tgt_tokens).all()
+        )
         assert (found.src_offsets == pairs.src_offsets).all() and found.dropped == 0
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
 
@@ -75,7 +87,9 @@ def test_a_directory_with_other_things_is_left_alone(tokenizer, tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
-def test_a_foreign_pairs_json_is_no_reason_to_delete_its_neighbours(tokenizer, tmp_path):
+def test_a_foreign_pairs_json_is_no_reason_to_delete_its_neighbours(
+    tokenizer, tmp_path
+):
     (tmp_path / "pairs.json").write_text("[]")
     (tmp_path / "novel.txt").write_text("mine")
     with pytest.raises(ValueError, match="holds other things"):
@@ -95,11 +109,15 @@ def test_a_pair_without_tokens_is_refused():
         token_batches(np.array([5, 5, 5, 0]), np.array([5, 5, 5, 0]), 64)
 
 
-def test_a_link_and_the_working_directory_are_directories_too(tokenizer, tmp_path, monkeypatch):
+def test_a_link_and_the_working_directory_are_directories_too(
+    tokenizer, tmp_path, monkeypatch
+):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
     assert len(TokenizedPairs.build(TEXTS[:5], tokenizer, tmp_path / "link")) == 5
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "there" / "pairs.json").exists()
+    assert (tmp_path / "link").is_symlink() and (
+        tmp_path / "there" / "pairs.json"
+    ).exists()
     monkeypatch.chdir(tmp_path / "there")
     assert len(TokenizedPairs.build(TEXTS[:4], tokenizer, ".")) == 4
 
@@ -119,14 +137,20 @@ def test_a_build_that_fails_leaves_nothing(tokenizer, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["pairs.json", "src.tokens", "tgt.tokens", "src.offsets.npy"])
+@pytest.mark.parametrize(
+    "name", ["pairs.json", "src.tokens", "tgt.tokens", "src.offsets.npy"]
+)
 @pytest.mark.parametrize("damage", ["gone", "half", "empty"])
 def test_damaged_directories_are_one_clear_error(tokenizer, tmp_path, name, damage):
     TokenizedPairs.build(TEXTS[:20], tokenizer, tmp_path / "p")
     path = tmp_path / "p" / name
     whole = path.read_bytes()
-    path.unlink() if damage == "gone" else path.write_bytes(whole[: len(whole) // 2 if damage == "half" else 0])
-    with pytest.raises(ValueError, match="no readable tokenised pairs .*; build them again"):
+    path.unlink() if damage == "gone" else path.write_bytes(
+        whole[: len(whole) // 2 if damage == "half" else 0]
+    )
+    with pytest.raises(
+        ValueError, match="no readable tokenised pairs .*; build them again"
+    ):
         TokenizedPairs.open(tmp_path / "p")
 
 
@@ -140,7 +164,9 @@ def test_a_flipped_bit_and_a_newer_format_are_seen(tokenizer, tmp_path):
         TokenizedPairs.open(tmp_path / "p")
     found = json.loads(about.read_text())
     about.write_text(json.dumps(found | {"src": found["src"] | {"dtype": "float16"}}))
-    with pytest.raises(ValueError, match="src.tokens has numbers of an unknown type, 'float16'"):
+    with pytest.raises(
+        ValueError, match="src.tokens has numbers of an unknown type, 'float16'"
+    ):
         TokenizedPairs.open(tmp_path / "p")
     about.write_text(json.dumps(found | {"format": 2}))
     with pytest.raises(ValueError, match="format 2, but this version reads format 1"):
@@ -172,7 +198,9 @@ def test_a_place_for_pairs_that_cannot_be_written(tokenizer, tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    with pytest.raises(ValueError, match="p can't be written .*No space left.*: free some space"):
+    with pytest.raises(
+        ValueError, match="p can't be written .*No space left.*: free some space"
+    ):
         TokenizedPairs.build(TEXTS[:20], tokenizer, tmp_path / "p")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -180,8 +208,15 @@ def test_a_place_for_pairs_that_cannot_be_written(tokenizer, tmp_path, monkeypat
 def test_long_pairs_are_dropped_and_counted(pairs, tokenizer):
     kept = TokenizedPairs.build(TEXTS, tokenizer, max_length=12)
     assert max(kept.src_lengths.max(), kept.tgt_lengths.max()) <= 12
-    assert kept.dropped == (np.maximum(pairs.src_lengths, pairs.tgt_lengths) > 12).sum() == len(pairs) - len(kept) > 0
-    with pytest.raises(ValueError, match="no sentence pairs are left, 600 were longer than 1 tokens"):
+    assert (
+        kept.dropped
+        == (np.maximum(pairs.src_lengths, pairs.tgt_lengths) > 12).sum()
+        == len(pairs) - len(kept)
+        > 0
+    )
+    with pytest.raises(
+        ValueError, match="no sentence pairs are left, 600 were longer than 1 tokens"
+    ):
         TokenizedPairs.build(TEXTS, tokenizer, max_length=1)
 
 
@@ -199,9 +234,14 @@ def test_a_large_vocabulary_takes_wider_numbers(tokenizer):
 def test_batches_hold_every_pair_once_within_the_budget(max_tokens, seed):
     src, tgt = random_lengths(3000, seed)
     plan = token_batches(src, tgt, max_tokens, seed)
-    assert sorted(np.concatenate(plan)) == list(range(3000)) and all(len(rows) for rows in plan)
+    assert sorted(np.concatenate(plan)) == list(range(3000)) and all(
+        len(rows) for rows in plan
+    )
     for rows in plan:
-        assert len(rows) * src[rows].max() <= max_tokens and len(rows) * tgt[rows].max() <= max_tokens
+        assert (
+            len(rows) * src[rows].max() <= max_tokens
+            and len(rows) * tgt[rows].max() <= max_tokens
+        )
 
 
 def test_batches_are_as_few_as_a_plain_loop_makes():
@@ -216,15 +256,22 @@ def test_batches_are_as_few_as_a_plain_loop_makes():
 
 def test_same_seed_and_epoch_same_plan_and_others_differ():
     src, tgt = random_lengths(1000, 1)
-    first, again, seed, epoch = (token_batches(src, tgt, 500, *place) for place in ((3, 4), (3, 4), (4, 4), (3, 5)))
+    first, again, seed, epoch = (
+        token_batches(src, tgt, 500, *place)
+        for place in ((3, 4), (3, 4), (4, 4), (3, 5))
+    )
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     for other in (seed, epoch):
-        assert {tuple(sorted(rows)) for rows in other} != {tuple(sorted(rows)) for rows in first}
+        assert {tuple(sorted(rows)) for rows in other} != {
+            tuple(sorted(rows)) for rows in first
+        }
         assert len(other) == len(first)
 
 
 def test_a_sentence_beyond_the_budget_is_named():
-    with pytest.raises(ValueError, match=r"pair 2 has 90 tokens, more than the 80 .* raise max_tokens"):
+    with pytest.raises(
+        ValueError, match=r"pair 2 has 90 tokens, more than the 80 .* raise max_tokens"
+    ):
         token_batches(np.array([5, 6, 7]), np.array([5, 6, 90]), 80)
     with pytest.raises(ValueError, match="no pairs"):
         token_batches(np.array([], int), np.array([], int), 80)
@@ -254,20 +301,35 @@ def test_collate_shifts_pads_and_counts(pairs):
         src, tgt = (side.tolist() for side in pairs[row])
         n = len(tgt)
         assert batch.src[i].tolist() == src + [PAD] * (batch.src.shape[1] - len(src))
-        assert batch.tgt_in[i].tolist() == [BOS, *tgt[:-1]] + [PAD] * (batch.tgt_in.shape[1] - n)
-        assert batch.tgt_out[i].tolist() == tgt + [PAD] * (batch.tgt_out.shape[1] - n) and tgt[-1] == EOS
+        assert batch.tgt_in[i].tolist() == [BOS, *tgt[:-1]] + [PAD] * (
+            batch.tgt_in.shape[1] - n
+        )
+        assert (
+            batch.tgt_out[i].tolist() == tgt + [PAD] * (batch.tgt_out.shape[1] - n)
+            and tgt[-1] == EOS
+        )
     assert batch.tokens == pairs.tgt_lengths[rows].sum() and len(batch) == 3
     assert batch.src.dtype == batch.tgt_in.dtype == batch.tgt_out.dtype == torch.int64
     assert (batch.tgt_out != PAD).any(0).all() and (batch.src != PAD).any(0).all()
-    assert batch.tgt_out.flatten()[batch.places].tolist() == [i for row in rows for i in pairs[row][1]]
+    assert batch.tgt_out.flatten()[batch.places].tolist() == [
+        i for row in rows for i in pairs[row][1]
+    ]
 
 
-def test_inputs_are_what_the_objective_takes_and_go_to_a_gpu_without_waiting(pairs, monkeypatch):
+def test_inputs_are_what_the_objective_takes_and_go_to_a_gpu_without_waiting(
+    pairs, monkeypatch
+):
     batch, calls = collate(pairs, np.array([3, 1, 4])), []
     expected = (batch.src, batch.tgt_in, batch.tgt_out, batch.places)
     assert all(map(torch.equal, batch.inputs("cpu"), expected))
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: calls.append("pin") or self)
-    monkeypatch.setattr(torch.Tensor, "to", lambda self, *args, **options: calls.append((args, options)) or self)
+    monkeypatch.setattr(
+        torch.Tensor, "pin_memory", lambda self: calls.append("pin") or self
+    )
+    monkeypatch.setattr(
+        torch.Tensor,
+        "to",
+        lambda self, *args, **options: calls.append((args, options)) or self,
+    )
     batch.inputs("cuda:1")
     assert calls == ["pin", (("cuda:1",), {"non_blocking": True})] * 4
 
@@ -287,26 +349,54 @@ def test_stream_goes_on_from_any_place(pairs):
     whole = list(itertools.islice(batches(pairs, 512, seed=5), 90))
     for stop in (1, 30, 61):
         start = whole[stop - 1][0]
-        for (place, a), (again, b) in zip(whole[stop:], batches(pairs, 512, seed=5, start=start), strict=False):
-            assert place == again and torch.equal(a.src, b.src) and torch.equal(a.tgt_out, b.tgt_out)
+        for (place, a), (again, b) in zip(
+            whole[stop:], batches(pairs, 512, seed=5, start=start), strict=False
+        ):
+            assert (
+                place == again
+                and torch.equal(a.src, b.src)
+                and torch.equal(a.tgt_out, b.tgt_out)
+            )
     per_epoch = len(token_batches(pairs.src_lengths, pairs.tgt_lengths, 512, 5, 0))
-    assert whole[per_epoch - 1][0] == (1, 0) and whole[per_epoch - 2][0] == (0, per_epoch - 1)
+    assert whole[per_epoch - 1][0] == (1, 0) and whole[per_epoch - 2][0] == (
+        0,
+        per_epoch - 1,
+    )
 
 
 def measure(count: int, folder: Path) -> dict:
     script = Path(__file__).parents[1] / "benchmarks" / "memory_5m_pairs.py"
-    command = [sys.executable, str(script), "--pairs", str(count), "--folder", str(folder)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    command = [
+        sys.executable,
+        str(script),
+        "--pairs",
+        str(count),
+        "--folder",
+        str(folder),
+    ]
+    return json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
 
 
 def test_memory_hardly_grows_with_the_pairs(tmp_path):
-    few, many = measure(2_000, tmp_path), measure(60_000, tmp_path)  # what PyTorch takes by itself differs by its build
-    assert many["pairs"] == 60_000 and many["peak_gib"] - few["peak_gib"] < 0.15 and not list(tmp_path.iterdir())
+    few, many = (
+        measure(2_000, tmp_path),
+        measure(60_000, tmp_path),
+    )  # what PyTorch takes by itself differs by its build
+    assert (
+        many["pairs"] == 60_000
+        and many["peak_gib"] - few["peak_gib"] < 0.15
+        and not list(tmp_path.iterdir())
+    )
     assert many["tokens"]["target_tokens"] == many["epoch"]["batched_tokens"]
 
 
 @pytest.mark.slow
 def test_five_million_pairs_need_less_than_four_gib(tmp_path):
     found = measure(5_000_000, tmp_path)
-    assert found["distinct_words"] > 2_000_000 and found["vocabulary"]["vocabulary"] == 37_000
+    assert (
+        found["distinct_words"] > 2_000_000
+        and found["vocabulary"]["vocabulary"] == 37_000
+    )
     assert found["peak_gib"] < 4

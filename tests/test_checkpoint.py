@@ -33,11 +33,18 @@ from annotated_transformer.training.schedule import adam
 def new_model(seed=0, **changes):
     torch.manual_seed(seed)
     size = data()[0].src_vocab_size
-    return Transformer(replace(TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8), **changes))
+    return Transformer(
+        replace(
+            TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8),
+            **changes,
+        )
+    )
 
 
 def same(a, b):
-    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+    return all(
+        torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True)
+    )
 
 
 def trained(seed=0):
@@ -68,7 +75,9 @@ def test_what_is_saved_comes_back(folder):
 
 def test_separate_embeddings_stay_separate(tmp_path):
     size = data()[0].src_vocab_size
-    save_model(tmp_path / "m", new_model(shared_vocab=False, tgt_vocab_size=size), data()[0])
+    save_model(
+        tmp_path / "m", new_model(shared_vocab=False, tgt_vocab_size=size), data()[0]
+    )
     model, _ = load_model(tmp_path / "m")
     assert model.src_embedding.weight is not model.tgt_embedding.weight
     assert not torch.equal(model.src_embedding.weight, model.tgt_embedding.weight)
@@ -91,7 +100,9 @@ def edit(path, **changes):
 
 def edit_architecture(path, **changes):
     about = json.loads(path.read_text())
-    path.write_text(json.dumps(about | {"architecture": about["architecture"] | changes}))
+    path.write_text(
+        json.dumps(about | {"architecture": about["architecture"] | changes})
+    )
 
 
 def poison(folder, value):
@@ -110,23 +121,33 @@ def move_last_id(path):
 
 
 FAULTS = {
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is "
+                                                                 "missing"),
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json"),
     "truncated": (lambda f: cut(f / "model.safetensors"), "is damaged"),
     "empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "is damaged"),
-    "altered": (lambda f: flip(f / "model.safetensors"), "not the file that was saved here"),
+    "altered": (lambda f: flip(f / "model.safetensors"), "not the file that was saved "
+                                                         "here"),
     "not a number": (lambda f: poison(f, math.nan), "no finite numbers"),
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "config cut": (lambda f: cut(f / "config.json"), "can't be read"),
-    "config not UTF-8": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe"), "can't be read"),
-    "config a list": (lambda f: (f / "config.json").write_text("[]"), "holds no JSON object"),
-    "foreign": (lambda f: (f / "config.json").write_text('{"model_type": "bart"}'), "annotated-transformer import"),
-    "newer": (lambda f: edit(f / "config.json", format=2), "format 2 and this version reads 1"),
+    "config not "
+    "UTF-8": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe"), "can't be read"),
+    "config a list": (lambda f: (f / "config.json").write_text("[]"), "holds no JSON "
+                                                                      "object"),
+    "foreign": (lambda f: (f / "config.json").write_text('{"model_type": '
+                                                         '"bart"}'), "annotated-transformer import"),
+    "newer": (lambda f: edit(f / "config.json", format=2), "format 2 and this version "
+                                                           "reads 1"),
     "newer, of other fields": (
-        lambda f: (f / "config.json").write_text('{"format": 2, "model": {}}'), "format 2 and this version reads 1"),
-    "without architecture": (lambda f: (f / "config.json").write_text('{"format": 1}'), "names no architecture"),
-    "an id beyond the vocabulary": (lambda f: move_last_id(f / "tokenizer.json"), "not those from 0"),
+        lambda f: (f / "config.json").write_text('{"format": 2, "model": '
+                                                 '{}}'), "format 2 and this version "
+                                                         "reads 1"),
+    "without architecture": (lambda f: (f / "config.json").write_text('{"format": '
+                                                                      '1}'), "names no architecture"),
+    "an id beyond the "
+    "vocabulary": (lambda f: move_last_id(f / "tokenizer.json"), "not those from 0"),
     "more layers": (lambda f: edit_architecture(f / "config.json", N=2), "another architecture"),
     "wider": (lambda f: edit_architecture(f / "config.json", d_ff=64), "has shape"),
     "misspelt": (lambda f: edit_architecture(f / "config.json", drop_out=0), "did you mean 'dropout'"),
@@ -156,7 +177,9 @@ def test_what_the_new_folder_would_not_have_is_not_deleted(folder):
 def test_a_model_does_not_replace_a_checkpoint(tmp_path):
     model, optimizer = trained()
     save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
-    with pytest.raises(ValueError, match="also holds optimizer.safetensors, progress.json"):
+    with pytest.raises(
+        ValueError, match="also holds optimizer.safetensors, progress.json"
+    ):
         save_model(tmp_path / "c", model, data()[0])
     assert load_checkpoint(tmp_path / "c", model, optimizer) == {"step": 1}
 
@@ -171,7 +194,9 @@ def test_a_run_given_for_a_model_gets_a_hint(folder):
     ("optimizer.safetensors", Path.unlink, "is missing"), ("progress.json", cut, "can't be read"),
     ("progress.json", Path.unlink, "is missing"), ("model.safetensors", flip, "not the file"),
 ])  # fmt: skip
-def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(tmp_path, name, spoil, message):
+def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(
+    tmp_path, name, spoil, message
+):
     model, optimizer = trained()
     save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
     spoil(tmp_path / "c" / name)
@@ -183,7 +208,9 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(tmp_path, nam
 
 def test_a_checkpoint_brings_back_adam(tmp_path):
     model, optimizer = trained()
-    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1, "epoch": 3})
+    save_checkpoint(
+        tmp_path / "c", model, data()[0], optimizer, {"step": 1, "epoch": 3}
+    )
     other = new_model(5)
     restored = adam(other)
     assert load_checkpoint(tmp_path / "c", other, restored) == {"step": 1, "epoch": 3}
@@ -201,7 +228,9 @@ def test_a_model_is_loaded_in_float32_whatever_the_default(folder, kind):
         loaded = load_model(folder)[0]
     finally:
         torch.set_default_dtype(torch.float32)
-    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32} and same(loaded, expected)
+    assert {parameter.dtype for parameter in loaded.parameters()} == {
+        torch.float32
+    } and same(loaded, expected)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -218,7 +247,9 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_a_checkpoint_that_lacks_something_is_refused_before_anything_is_filled(tmp_path):
+def test_a_checkpoint_that_lacks_something_is_refused_before_anything_is_filled(
+    tmp_path,
+):
     model, optimizer = trained()
     save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"epoch": 3})
     other = new_model(5)
@@ -248,15 +279,21 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing_
     monkeypatch.setattr(checkpoint, "save_file", full)
     for name in ("c", "d"):
         calls.clear()
-        with pytest.raises(ValueError, match="No space left on device.*free some space"):
+        with pytest.raises(
+            ValueError, match="No space left on device.*free some space"
+        ):
             save_checkpoint(tmp_path / name, *newer, {"step": 2})
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
     other = new_model(5)
-    assert load_checkpoint(tmp_path / "c", other, adam(other)) == {"step": 1} and same(other, model)
+    assert load_checkpoint(tmp_path / "c", other, adam(other)) == {"step": 1} and same(
+        other, model
+    )
 
 
 def test_a_write_that_the_system_refuses(folder):
-    """A limit on the size of files makes real writes fail, in safetensors' own code too."""
+    """A limit on the size of files makes real writes fail, in safetensors' own code
+    too.
+    """
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
@@ -277,9 +314,15 @@ def test_a_place_that_cannot_be_written(tmp_path):
         save_model("/proc/model", new_model(), data()[0])
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("novel.txt", "chapter one"), ("config.json", '{"model_type": "marian"}'), ("config.json", "[1, 2]"),
-    ("config.json", "no JSON")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("novel.txt", "chapter one"),
+        ("config.json", '{"model_type": "marian"}'),
+        ("config.json", "[1, 2]"),
+        ("config.json", "no JSON"),
+    ],
+)
 def test_a_folder_of_something_else_is_never_replaced(tmp_path, name, text):
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents" / name).write_text(text)
@@ -293,7 +336,9 @@ def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
     shutil.copytree(folder, left)
     shutil.copytree(folder, folder.with_name(".old-model"))
     save_model(folder, new_model(1), data()[0])
-    assert same(load_model(folder)[0], new_model(1)) and set(folder.parent.iterdir()) == {folder, left}
+    assert same(load_model(folder)[0], new_model(1)) and set(
+        folder.parent.iterdir()
+    ) == {folder, left}
 
 
 def test_a_models_files_may_be_read_by_whoever_may_read_its_folder(tmp_path):
@@ -302,15 +347,21 @@ def test_a_models_files_may_be_read_by_whoever_may_read_its_folder(tmp_path):
         save_model(tmp_path / "model", new_model(), data()[0])
     finally:
         os.umask(before)
-    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()} == {0o640}
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()} == {
+        0o640
+    }
 
 
 def test_two_who_save_to_one_place_write_no_mixture(folder):
     with checkpoint.whole_folder(folder) as first:
-        checkpoint.write_model(first, dict(new_model(1).named_parameters()), new_model(1).config, data()[0])
+        checkpoint.write_model(
+            first, dict(new_model(1).named_parameters()), new_model(1).config, data()[0]
+        )
         save_model(folder, new_model(2), data()[0])
         assert same(load_model(folder)[0], new_model(2))
-    assert same(load_model(folder)[0], new_model(1)) and [path.name for path in folder.parent.iterdir()] == ["model"]
+    assert same(load_model(folder)[0], new_model(1)) and [
+        path.name for path in folder.parent.iterdir()
+    ] == ["model"]
 
 
 def test_a_link_stays_a_link(tmp_path, monkeypatch):
@@ -318,25 +369,37 @@ def test_a_link_stays_a_link(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "big")
     for seed in (0, 1):
         save_model(tmp_path / "link", new_model(seed), data()[0])
-    assert (tmp_path / "link").is_symlink() and same(load_model(tmp_path / "big")[0], new_model(1))
+    assert (tmp_path / "link").is_symlink() and same(
+        load_model(tmp_path / "big")[0], new_model(1)
+    )
     monkeypatch.chdir(tmp_path / "big")
     save_model(".", new_model(2), data()[0])
     assert same(load_model(tmp_path / "link")[0], new_model(2))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "link"]
 
 
-def test_the_old_model_comes_back_when_the_new_one_cannot_take_its_place(folder, monkeypatch):
+def test_the_old_model_comes_back_when_the_new_one_cannot_take_its_place(
+    folder, monkeypatch
+):
     def refuse(*_):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(checkpoint.os, "replace", refuse)
     with pytest.raises(ValueError, match="Input/output error"):
         save_model(folder, new_model(1), data()[0])
-    assert same(load_model(folder)[0], new_model()) and [path.name for path in folder.parent.iterdir()] == ["model"]
+    assert same(load_model(folder)[0], new_model()) and [
+        path.name for path in folder.parent.iterdir()
+    ] == ["model"]
 
 
 def test_only_whole_names_are_checkpoints(tmp_path):
-    for name in ("step-00000004", "step-00000004-backup", "step-100000000", "step-00000012", "step-x"):
+    for name in (
+        "step-00000004",
+        "step-00000004-backup",
+        "step-100000000",
+        "step-00000012",
+        "step-x",
+    ):
         (tmp_path / "checkpoints" / name).mkdir(parents=True)
     found = [path.name for path in checkpoint.checkpoints(tmp_path)]
     assert found == ["step-00000004", "step-00000012", "step-100000000"]
@@ -364,22 +427,36 @@ def test_averages_are_exact_and_ties_are_kept(tmp_path):
     for middle, *parts in zip(*(m.parameters() for m in (mean, *models)), strict=True):
         assert torch.equal(middle, torch.stack(parts).double().mean(0).float())
     assert mean.src_embedding.weight is mean.tgt_embedding.weight
-    assert all(torch.equal(a, b) for a, b in zip(
-        average_weights([folders[0]] * 3).values(), average_weights(folders[:1]).values(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(
+            average_weights([folders[0]] * 3).values(),
+            average_weights(folders[:1]).values(),
+            strict=True,
+        )
+    )
 
 
-@pytest.mark.parametrize("change", [{"N": 2}, {"h": 1, "d_k": 16, "d_v": 16}, {"dropout": 0.5}])
+@pytest.mark.parametrize(
+    "change", [{"N": 2}, {"h": 1, "d_k": 16, "d_v": 16}, {"dropout": 0.5}]
+)
 def test_what_does_not_belong_together_is_not_averaged(folder, change):
     save_model(folder.with_name("other"), new_model(**change), data()[0])
     with pytest.raises(ValueError, match="can't be averaged"):
-        average_checkpoints([folder, folder.with_name("other")], folder.with_name("mean"))
+        average_checkpoints(
+            [folder, folder.with_name("other")], folder.with_name("mean")
+        )
     assert not folder.with_name("mean").exists()
 
 
 def test_target_vocabularies_are_compared_as_well(tmp_path):
     pairs = [("one two", "eins zwei"), ("two three", "zwei drei")] * 5
     tokenizer = train_tokenizer(pairs, "en", "de", 30, joint=False)
-    sizes = dict(src_vocab_size=tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, shared_vocab=False)
+    sizes = dict(
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        shared_vocab=False,
+    )
     for name in ("a", "b"):
         save_model(tmp_path / name, new_model(**sizes), tokenizer)
     path = tmp_path / "b" / "target_tokenizer.json"

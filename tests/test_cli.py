@@ -1,4 +1,6 @@
-"""The command line as a user meets it: what it prints, and one clear line with status 2 for each kind of bad input."""
+"""The command line as a user meets it: what it prints, and one clear line with status 2
+for each kind of bad input.
+"""
 
 import gzip
 import io
@@ -23,7 +25,8 @@ from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.recipes import recipes
 from annotated_transformer.translation.translator import Translator
 
-# A model with random weights seldom ends a sentence, which the command line says in a warning.
+# A model with random weights seldom ends a sentence, which the command line says in a
+# warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
 
 
@@ -33,7 +36,9 @@ def model(tmp_path_factory):
     torch.manual_seed(0)
     tokenizer = train_tokenizer(phrasebook("en", "de", "train", 300), "en", "de", 300)
     size = tokenizer.src_vocab_size
-    config = TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=64)
+    config = TransformerConfig(
+        size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=64
+    )
     folder = tmp_path_factory.mktemp("models") / "random"
     save_model(folder, Transformer(config), tokenizer)
     return folder
@@ -43,7 +48,9 @@ def refused(result, *words):
     """One line on standard error that holds the words, status 2, and no traceback."""
     status, _, err = result
     assert status == 2, result
-    assert err.startswith("error: ") and err.count("\n") == 1 and "Traceback" not in err, err
+    assert (
+        err.startswith("error: ") and err.count("\n") == 1 and "Traceback" not in err
+    ), err
     for word in words:
         assert str(word) in err, f"{word!r} is missing from {err!r}"
 
@@ -74,7 +81,10 @@ def test_translate_gives_one_line_for_each_line(run, model, tmp_path):
 def test_translate_reads_gzip_and_a_single_text_alike(run, model, tmp_path):
     path = tmp_path / "in.en.gz"
     path.write_bytes(gzip.compress(b"March 3\n"))
-    assert run("translate", "-m", model, "-i", path)[1] == run("translate", "-m", model, "March 3")[1]
+    assert (
+        run("translate", "-m", model, "-i", path)[1]
+        == run("translate", "-m", model, "March 3")[1]
+    )
 
 
 def test_translate_reads_a_pipe_whole(run, model):
@@ -88,7 +98,9 @@ def test_translate_reads_a_pipe_whole(run, model):
 def test_a_byte_order_mark_is_no_character(run, model, monkeypatch):
     outputs = []
     for mark in (b"", b"\xef\xbb\xbf"):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mark + b"March 3\n")))
+        monkeypatch.setattr(
+            sys, "stdin", io.TextIOWrapper(io.BytesIO(mark + b"March 3\n"))
+        )
         outputs.append(run("translate", "-m", model)[:2])
     assert outputs[0] == outputs[1] and outputs[0][0] == 0
 
@@ -101,44 +113,96 @@ def test_n_best_lists_candidates_best_first(run, model):
 
 @pytest.mark.parametrize(("interrupt", "status"), [(False, 0), (True, 130)])
 def test_translate_answers_a_line_before_the_next_arrives(model, interrupt, status):
-    command = [sys.executable, "-m", "annotated_transformer.cli", "translate", "-m", str(model)]
+    command = [
+        sys.executable,
+        "-m",
+        "annotated_transformer.cli",
+        "translate",
+        "-m",
+        str(model),
+    ]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    # What runs in the background of a shell without a terminal ignores SIGINT, and so do its children.
+    # What runs in the background of a shell without a terminal ignores SIGINT, and so
+    # do its children.
     heed = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     with subprocess.Popen(command, **pipes, **heed) as process:
         process.stdin.write(b"March 3\n")
         process.stdin.flush()
         assert process.stdout.readline().endswith(b"\n")
         process.send_signal(signal.SIGINT) if interrupt else process.stdin.close()
-        assert process.wait(timeout=60) == status and b"Traceback" not in process.stderr.read()
+        assert (
+            process.wait(timeout=60) == status
+            and b"Traceback" not in process.stderr.read()
+        )
 
 
 def test_score_prints_total_and_mean(run, model):
     status, out, _ = run("score", "-m", model, "March 3", "3. März")
     total, mean, source, target = out.rstrip("\n").split("\t")
-    assert status == 0 and float(total) < float(mean) < 0 and (source, target) == ("March 3", "3. März")
+    assert (
+        status == 0
+        and float(total) < float(mean) < 0
+        and (source, target) == ("March 3", "3. März")
+    )
 
 
 def test_evaluate_writes_scores_and_translations(run, model, tmp_path):
     record, saved = tmp_path / "scores.json", tmp_path / "out.de"
-    arguments = ["evaluate", "-m", model, "--corpus", "phrasebook", "--split", "test", "--limit", 5, "--beam-size", 1]
+    arguments = [
+        "evaluate",
+        "-m",
+        model,
+        "--corpus",
+        "phrasebook",
+        "--split",
+        "test",
+        "--limit",
+        5,
+        "--beam-size",
+        1,
+    ]
     status, out, _ = run(*arguments, "--record", record, "--save", saved)
     assert status == 0 and "exactly right" in out and "nrefs:1|case:mixed" in out
-    assert json.loads(record.read_text())["sentences"] == len(saved.read_text().splitlines()) == 5
+    assert (
+        json.loads(record.read_text())["sentences"]
+        == len(saved.read_text().splitlines())
+        == 5
+    )
 
 
 def test_evaluate_scores_an_output_file_alone(run, tmp_path):
-    file = lines(tmp_path / "a.de", "ein kleiner Hund läuft über die Wiese", "drei Männer stehen vor dem Haus")
-    status, out, _ = run("evaluate", "--hypothesis", file, "--reference", file, "--language", "de")
+    file = lines(
+        tmp_path / "a.de",
+        "ein kleiner Hund läuft über die Wiese",
+        "drei Männer stehen vor dem Haus",
+    )
+    status, out, _ = run(
+        "evaluate", "--hypothesis", file, "--reference", file, "--language", "de"
+    )
     assert status == 0 and "100" in out and "exactly right: 100.0%" in out
 
 
 def test_evaluate_takes_the_first_of_every_source(run, model, tmp_path):
-    two, three = (lines(tmp_path / name, *["March 3"] * count) for name, count in (("a", 2), ("b", 3)))
-    status, out, _ = run("evaluate", "--hypothesis", three, "--reference", two, "--language", "en", "--limit", 2)
+    two, three = (
+        lines(tmp_path / name, *["March 3"] * count)
+        for name, count in (("a", 2), ("b", 3))
+    )
+    status, out, _ = run(
+        "evaluate",
+        "--hypothesis",
+        three,
+        "--reference",
+        two,
+        "--language",
+        "en",
+        "--limit",
+        2,
+    )
     assert status == 0 and "of 2" in out
     both = ["--source", two, "--reference", two]
-    status, out, _ = run("evaluate", "-m", model, *both, "--limit", 1, "--save", "/dev/null")
+    status, out, _ = run(
+        "evaluate", "-m", model, *both, "--limit", 1, "--save", "/dev/null"
+    )
     assert status == 0 and "of 1" in out and Path("/dev/null").is_char_device()
 
 
@@ -157,7 +221,9 @@ def test_attend_writes_one_page_with_every_head(run, model, tmp_path):
 
 def test_average_of_one_model_is_that_model(run, model, tmp_path):
     status, _, _ = run("average", model, model, "--out", tmp_path / "mean")
-    same = run("translate", "-m", tmp_path / "mean", "March 3") == run("translate", "-m", model, "March 3")
+    same = run("translate", "-m", tmp_path / "mean", "March 3") == run(
+        "translate", "-m", model, "March 3"
+    )
     assert status == 0 and same
 
 
@@ -168,29 +234,75 @@ def test_info_counts_the_base_model(run):
 
 def test_corpora_lists_them(run):
     status, out, _ = run("corpora")
-    assert status == 0 and all(f"\n{name}\n" in f"\n{out}" for name in ["phrasebook", "multi30k", "wmt14"])
-    assert "test_2017_mscoco 461" in out and "source: https://github.com/multi30k/dataset\n" in out
+    assert status == 0 and all(
+        f"\n{name}\n" in f"\n{out}" for name in ["phrasebook", "multi30k", "wmt14"]
+    )
+    assert (
+        "test_2017_mscoco 461" in out
+        and "source: https://github.com/multi30k/dataset\n" in out
+    )
     assert out.count("prepare yourself: train\n") == 1
 
 
 def test_train_then_go_on(run, tmp_path):
-    """Ten updates on own files, then five more by the same command; the log holds each step once."""
+    """Ten updates on own files, then five more by the same command; the log holds each
+    step once.
+    """
     for split, count in {"train": 60, "valid": 10}.items():
         pairs = phrasebook("en", "de", "train" if split == "train" else "val", count)
         for side, language in enumerate(["en", "de"]):
             lines(tmp_path / f"{split}.{language}", *(pair[side] for pair in pairs))
-    common = ["train", tmp_path / "train", "--src", "en", "--tgt", "de", "--valid", tmp_path / "valid", "--cpu"]
+    common = [
+        "train",
+        tmp_path / "train",
+        "--src",
+        "en",
+        "--tgt",
+        "de",
+        "--valid",
+        tmp_path / "valid",
+        "--cpu",
+    ]
     common += ["--out", tmp_path / "run"]
-    for setting in ["N=1", "d_model=16", "d_ff=32", "h=2", "d_k=8", "d_v=8", "vocab_size=200", "batch_tokens=256"]:
+    for setting in [
+        "N=1",
+        "d_model=16",
+        "d_ff=32",
+        "h=2",
+        "d_k=8",
+        "d_v=8",
+        "vocab_size=200",
+        "batch_tokens=256",
+    ]:
         common += ["--set", setting]
-    common += ["--set", "log_every=5", "--set", "save_every=5", "--set", "precision=fp32"]
+    common += [
+        "--set",
+        "log_every=5",
+        "--set",
+        "save_every=5",
+        "--set",
+        "precision=fp32",
+    ]
     assert run(*common, "--set", "steps=10")[0] == 0
     assert run(*common, "--set", "steps=15")[0] == 0
-    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert [record["step"] for record in log if record["event"] == "update"] == [5, 10, 15]
+    log = [
+        json.loads(line)
+        for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    ]
+    assert [record["step"] for record in log if record["event"] == "update"] == [
+        5,
+        10,
+        15,
+    ]
     assert run("translate", "-m", tmp_path / "run" / "model", "March 3")[0] == 0
-    refused(run(*common, "--set", "steps=15", "--set", "seed=2"), tmp_path / "run", "another run")
-    other = [tmp_path / "train" if each == tmp_path / "valid" else each for each in common]
+    refused(
+        run(*common, "--set", "steps=15", "--set", "seed=2"),
+        tmp_path / "run",
+        "another run",
+    )
+    other = [
+        tmp_path / "train" if each == tmp_path / "valid" else each for each in common
+    ]
     refused(run(*other), tmp_path / "run", "data of another recipe")
 
 
@@ -204,10 +316,17 @@ def test_missing_and_empty_files(run, model, tmp_path):
 
 
 def test_sides_of_different_length(run, model, tmp_path):
-    two, one = lines(tmp_path / "a.en", "March 3", "March 4"), lines(tmp_path / "a.de", "3. März")
+    two, one = (
+        lines(tmp_path / "a.en", "March 3", "March 4"),
+        lines(tmp_path / "a.de", "3. März"),
+    )
     refused(run("score", "-m", model, "--files", two, one), "a.en", "a.de")
     refused(run("evaluate", "-m", model, "--source", two, "--reference", one), "a.de")
-    refused(run("evaluate", "--hypothesis", two, "--reference", one, "--language", "de"), "2", "1")
+    refused(
+        run("evaluate", "--hypothesis", two, "--reference", one, "--language", "de"),
+        "2",
+        "1",
+    )
 
 
 def test_bytes_that_are_not_utf8(run, model, tmp_path):
@@ -225,10 +344,15 @@ def test_memory_that_runs_out(run, model, monkeypatch):
         raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
     monkeypatch.setattr(Transformer, "encode", full)
-    refused(run("score", "-m", model, "March 3", "3. März"), "out of memory", "--device")
+    refused(
+        run("score", "-m", model, "March 3", "3. März"), "out of memory", "--device"
+    )
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: …")])
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: …")],
+)
 def test_memory_that_runs_out_on_a_cpu(run, model, monkeypatch, error):
     def full(*_, **__):
         raise error
@@ -249,7 +373,10 @@ def overflowing(model, tmp_path):
 
 
 def test_scores_that_are_no_numbers(run, overflowing, tmp_path):
-    for command in (["score", "March 3", "3. März"], ["attend", "March 3", "3. März", "-o", tmp_path / "a.html"]):
+    for command in (
+        ["score", "March 3", "3. März"],
+        ["attend", "March 3", "3. März", "-o", tmp_path / "a.html"],
+    ):
         refused(run(*command, "-m", overflowing), "not numbers (NaN)")
     assert not (tmp_path / "a.html").exists()
 
@@ -258,20 +385,40 @@ def test_a_file_where_a_sentence_should_be(run, model, tmp_path):
     source = lines(tmp_path / "a.en", "March 3")
     refused(run("score", "-m", model, "March 3", source), source, "--files")
     for words in ([source], ["March 3", source]):
-        refused(run("attend", "-m", model, *words, "-o", tmp_path / "a.html"), source, "is a file")
+        refused(
+            run("attend", "-m", model, *words, "-o", tmp_path / "a.html"),
+            source,
+            "is a file",
+        )
 
 
 def test_the_model_in_use_is_not_written_over(run, model, tmp_path):
     own = shutil.copytree(model, tmp_path / "own")
     before = {path.name: path.read_bytes() for path in own.iterdir()}
-    sides = ["--source", lines(tmp_path / "a.en", "March 3"), "--reference", lines(tmp_path / "a.de", "3. März")]
-    refused(run("evaluate", "-m", own, *sides, "--save", own / "tokenizer.json"), "is read by this command")
-    refused(run("attend", "-m", own, "March 3", "-o", own / "config.json"), "is read by this command")
+    sides = [
+        "--source",
+        lines(tmp_path / "a.en", "March 3"),
+        "--reference",
+        lines(tmp_path / "a.de", "3. März"),
+    ]
+    refused(
+        run("evaluate", "-m", own, *sides, "--save", own / "tokenizer.json"),
+        "is read by this command",
+    )
+    refused(
+        run("attend", "-m", own, "March 3", "-o", own / "config.json"),
+        "is read by this command",
+    )
     assert {path.name: path.read_bytes() for path in own.iterdir()} == before
 
 
 def test_a_read_only_file_is_refused_before_any_work(run, model, tmp_path):
-    sides = ["--source", lines(tmp_path / "a.en", "March 3"), "--reference", lines(tmp_path / "a.de", "3. März")]
+    sides = [
+        "--source",
+        lines(tmp_path / "a.en", "March 3"),
+        "--reference",
+        lines(tmp_path / "a.de", "3. März"),
+    ]
     out = lines(tmp_path / "out.de", "old")
     out.chmod(0o444)
     result = run("evaluate", "-m", model, *sides, "--save", out)
@@ -286,24 +433,43 @@ def test_a_file_is_looked_at_before_it_is_translated(run, model, tmp_path):
     assert result[1] == ""
 
 
-def test_a_dash_is_standard_input_and_an_argument_may_have_lines(run, model, monkeypatch):
+def test_a_dash_is_standard_input_and_an_argument_may_have_lines(
+    run, model, monkeypatch
+):
     expected = run("translate", "-m", model, "March 3")[1]
     for arguments in (["-"], ["-i", "-"]):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"March 3\n")))
         assert run("translate", "-m", model, *arguments)[:2] == (0, expected)
     assert run("translate", "-m", model, "March 3\nMarch 3\n")[1] == 2 * expected
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"March 3\n"))))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"March 3\n")))
+    )
     refused(run("translate", "-m", model), "packed by gzip")
 
 
 def test_characters_that_may_pass(run, model, tmp_path):
     refused(run("score", "-m", model, "March ☃", "3. März"), "☃", "--unknown keep")
     assert run("score", "-m", model, "March ☃", "3. März", "--unknown", "keep")[0] == 0
-    assert run("attend", "-m", model, "March ☃", "-o", tmp_path / "a.html", "--unknown", "keep")[0] == 0
+    assert (
+        run(
+            "attend",
+            "-m",
+            model,
+            "March ☃",
+            "-o",
+            tmp_path / "a.html",
+            "--unknown",
+            "keep",
+        )[0]
+        == 0
+    )
 
 
 def test_spaces_do_not_count_and_blank_references_are_refused(run, tmp_path):
-    hypothesis, blank = lines(tmp_path / "h.de", "3. März"), lines(tmp_path / "b.de", " ")
+    hypothesis, blank = (
+        lines(tmp_path / "h.de", "3. März"),
+        lines(tmp_path / "b.de", " "),
+    )
     reference = lines(tmp_path / "r.de", "3.  März ")
     common = ["evaluate", "--hypothesis", hypothesis, "--language", "de", "--reference"]
     assert "exactly right: 100.0% of 1" in run(*common, reference)[1]
@@ -317,7 +483,11 @@ def test_a_config_that_asks_for_far_more_than_there_is(run, model, tmp_path):
     about = json.loads((own / "config.json").read_text())
     about["architecture"]["N"] = 10**9
     (own / "config.json").write_text(json.dumps(about))
-    refused(run("translate", "-m", own, "March 3"), "config.json asks for", "don't belong together")
+    refused(
+        run("translate", "-m", own, "March 3"),
+        "config.json asks for",
+        "don't belong together",
+    )
 
 
 def test_a_folder_that_is_not_there_is_no_preset(run):
@@ -329,45 +499,81 @@ def test_the_root_is_no_place_for_a_model(run, model):
 
 
 def test_a_translation_loads_no_library_that_it_does_not_need(model):
-    code = ("import sys; from annotated_transformer.cli import main\n"
-            "try: main()\n"
-            "except SystemExit: pass\n"
-            "heavy = 'accelerate altair babel matplotlib num2words sacrebleu sacremoses transformers'.split()\n"
-            "print([name for name in heavy if name in sys.modules], file=sys.stderr)")
+    code = (
+        "import sys; from annotated_transformer.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = 'accelerate altair babel matplotlib num2words sacrebleu sacremoses "
+        "transformers'.split()\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
     command = [sys.executable, "-c", code, "translate", "-m", str(model), "March 3"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout.count("\n") == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
+    assert done.stdout.count("\n") == 1 and done.stderr.splitlines()[-1] == "[]", (
+        done.stderr
+    )
 
 
 def test_pytorch_is_imported_without_a_collection():
-    code = ("import gc; from annotated_transformer import cli\n"
-            "collections = []; gc.callbacks.append(lambda phase, about: collections.append(about))\n"
-            "cli.import_torch()\n"
-            "assert not collections and gc.isenabled() and gc.get_freeze_count() > 100_000\n"
-            "frozen = gc.get_freeze_count(); cli.import_torch(); assert gc.get_freeze_count() == frozen")
+    code = (
+        "import gc; from annotated_transformer import cli\n"
+        "collections = []; gc.callbacks.append(lambda phase, about: "
+        "collections.append(about))\n"
+        "cli.import_torch()\n"
+        "assert not collections and gc.isenabled() and gc.get_freeze_count() > "
+        "100_000\n"
+        "frozen = gc.get_freeze_count(); cli.import_torch(); assert "
+        "gc.get_freeze_count() == frozen"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_closed_streams(model):
-    command = f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
-    closed = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)
-    assert closed.returncode == 2 and closed.stderr.startswith("error: standard output is closed")
-    full = subprocess.run(["sh", "-c", f"{command} >/dev/full"], capture_output=True, text=True)
-    assert full.returncode == 2 and "output can't be written: no space" in full.stderr.splitlines()[-1]
-    silent = subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True)
+    command = (
+        f"{sys.executable} -m annotated_transformer.cli translate -m {model} 'March 3'"
+    )
+    closed = subprocess.run(
+        ["sh", "-c", f"{command} >&-"], capture_output=True, text=True
+    )
+    assert closed.returncode == 2 and closed.stderr.startswith(
+        "error: standard output is closed"
+    )
+    full = subprocess.run(
+        ["sh", "-c", f"{command} >/dev/full"], capture_output=True, text=True
+    )
+    assert (
+        full.returncode == 2
+        and "output can't be written: no space" in full.stderr.splitlines()[-1]
+    )
+    silent = subprocess.run(
+        ["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True
+    )
     assert silent.returncode == 0 and len(silent.stdout.splitlines()) == 1
 
 
 def test_one_file_for_two_things(run, model, tmp_path):
     two = lines(tmp_path / "two.en", "March 3", "March 4")
-    both = ["--source", two, "--reference", two, "--save", tmp_path / "s", "--record", tmp_path / "." / "s"]
+    both = [
+        "--source",
+        two,
+        "--reference",
+        two,
+        "--save",
+        tmp_path / "s",
+        "--record",
+        tmp_path / "." / "s",
+    ]
     refused(run("evaluate", "-m", model, *both), "named twice")
     assert not (tmp_path / "s").exists()
 
 
 def test_blank_line(run, model, tmp_path):
     refused(run("translate", "-m", model, ""), "blank")
-    refused(run("translate", "-m", model, "-i", lines(tmp_path / "b.en", "March 3", "  ")), "2", "blank")
+    refused(
+        run("translate", "-m", model, "-i", lines(tmp_path / "b.en", "March 3", "  ")),
+        "2",
+        "blank",
+    )
 
 
 def test_source_longer_than_the_model_allows(run, model):
@@ -383,44 +589,99 @@ def test_characters_the_tokenizer_never_saw(run, model):
 def test_misspelt_names_get_the_nearest(run, model, tmp_path):
     refused(run("train", "phrasebok"), "phrasebook")
     refused(run("info", "bigg"), "'big'")
-    refused(run("train", "phrasebook", "--set", "warmpu=3", "--out", tmp_path / "x"), "warmup")
+    refused(
+        run("train", "phrasebook", "--set", "warmpu=3", "--out", tmp_path / "x"),
+        "warmup",
+    )
     refused(run("evaluate", "-m", model, "--corpus", "multi3k"), "multi30k")
 
 
 def test_options_that_contradict_each_other(run, model, tmp_path):
-    refused(run("translate", "-m", model, "--n-best", 2, "--split", "March 3"), "--n-best", "--split")
+    refused(
+        run("translate", "-m", model, "--n-best", 2, "--split", "March 3"),
+        "--n-best",
+        "--split",
+    )
     refused(run("train", "phrasebook", "--recipe", "iwslt14-de-en"), "--recipe")
-    both = ["--hypothesis", "a", "--reference", "b", "--language", "de", "--corpus", "phrasebook"]
+    both = [
+        "--hypothesis",
+        "a",
+        "--reference",
+        "b",
+        "--language",
+        "de",
+        "--corpus",
+        "phrasebook",
+    ]
     refused(run("evaluate", *both), "--corpus")
-    refused(run("evaluate", "-m", model, "--corpus", "phrasebook", "--source", "a"), "--corpus", "--source")
+    refused(
+        run("evaluate", "-m", model, "--corpus", "phrasebook", "--source", "a"),
+        "--corpus",
+        "--source",
+    )
 
 
 def test_settings_that_the_tokenizer_decides_are_none(run, tmp_path):
     for setting in ("bos_id=3", "src_vocab_size=9", "shared_vocab=false"):
-        refused(run("train", "phrasebook", "--set", setting, "--out", tmp_path / "x"), "unknown setting")
+        refused(
+            run("train", "phrasebook", "--set", setting, "--out", tmp_path / "x"),
+            "unknown setting",
+        )
 
 
 def test_settings_out_of_range(run, tmp_path):
-    refused(run("train", "phrasebook", "--set", "steps=-1", "--out", tmp_path / "x"), "steps")
-    refused(run("train", "phrasebook", "--set", "dropout=1.5", "--out", tmp_path / "x"), "dropout")
-    refused(run("train", "phrasebook", "--set", "steps=many", "--out", tmp_path / "x"), "steps", "whole number")
+    refused(
+        run("train", "phrasebook", "--set", "steps=-1", "--out", tmp_path / "x"),
+        "steps",
+    )
+    refused(
+        run("train", "phrasebook", "--set", "dropout=1.5", "--out", tmp_path / "x"),
+        "dropout",
+    )
+    refused(
+        run("train", "phrasebook", "--set", "steps=many", "--out", tmp_path / "x"),
+        "steps",
+        "whole number",
+    )
     assert not (tmp_path / "x").exists()
 
 
 def test_languages_the_phrasebook_lacks(run, tmp_path):
-    refused(run("train", "phrasebook", "--set", "tgt=pt", "--out", tmp_path / "x"), "pt", "de")
+    refused(
+        run("train", "phrasebook", "--set", "tgt=pt", "--out", tmp_path / "x"),
+        "pt",
+        "de",
+    )
 
 
 def test_beam_and_limits_out_of_range(run, model, tmp_path):
     out = tmp_path / "x"
     refused(run("translate", "-m", model, "--beam-size", 0, "March 3"), "beam_size")
-    refused(run("translate", "-m", model, "--beam-size", 0, "--n-best", 2, "March 3"), "beam_size")
+    refused(
+        run("translate", "-m", model, "--beam-size", 0, "--n-best", 2, "March 3"),
+        "beam_size",
+    )
     refused(run("translate", "-m", model, "--alpha", 11, "March 3"), "alpha")
-    refused(run("translate", "-m", model, "--beam-size", 10**20, "March 3"), "beam_size")
-    refused(run("evaluate", "-m", model, "--corpus", "phrasebook", "--limit", -5), "--limit")
+    refused(
+        run("translate", "-m", model, "--beam-size", 10**20, "March 3"), "beam_size"
+    )
+    refused(
+        run("evaluate", "-m", model, "--corpus", "phrasebook", "--limit", -5), "--limit"
+    )
     refused(run("info", "base", "--length", 0), "--length")
     refused(run("info", "base", "--length", 10**170), "--length")
-    refused(run("train", "phrasebook", "--cpu", "--out", out, "--set", f"vocab_size={10**23}"), "vocab_size")
+    refused(
+        run(
+            "train",
+            "phrasebook",
+            "--cpu",
+            "--out",
+            out,
+            "--set",
+            f"vocab_size={10**23}",
+        ),
+        "vocab_size",
+    )
     assert not out.exists()
 
 
@@ -479,18 +740,44 @@ def test_a_place_that_cannot_be_written(run, model, tmp_path):
     refused(run("train", "phrasebook", "--out", file / "run"), "file")
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["translate", "five", "kilometers"], ["kilometers", "in quotes"]),
-    (["translate", "--bean-size", "2", "x"], ["--bean-size", "translate --help"]),
-    (["translate", "--beam-size", "nan", "x"], ["--beam-size", "translate --help"]),
-    (["trian", "phrasebook"], ["trian", "train"]),
-    (["translate", "- five kilometers"], ["write -- before"]),
-    (["translate", "--n-best", "0", "x"], ["n_best is 0"]),
-    (["translate", "--n-best", "2", "--split", "x"], ["--split"]),
-    (["evaluate", "--hypothesis", "a", "--reference", "b", "--language", "klingon"], ["klingon", "such as en"]),
-    (["average", "a", "b", "--last", "1", "--out", "c"], ["--last"]),
-    (["info", ""], ["unknown preset ''"]),
-    (["evaluate", "--corpus", "multi30k", "--split", "val", "--root", "/nowhere"], ["/nowhere is no directory"])])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["translate", "five", "kilometers"], ["kilometers", "in quotes"]),
+        (["translate", "--bean-size", "2", "x"], ["--bean-size", "translate --help"]),
+        (["translate", "--beam-size", "nan", "x"], ["--beam-size", "translate --help"]),
+        (["trian", "phrasebook"], ["trian", "train"]),
+        (["translate", "- five kilometers"], ["write -- before"]),
+        (["translate", "--n-best", "0", "x"], ["n_best is 0"]),
+        (["translate", "--n-best", "2", "--split", "x"], ["--split"]),
+        (
+            [
+                "evaluate",
+                "--hypothesis",
+                "a",
+                "--reference",
+                "b",
+                "--language",
+                "klingon",
+            ],
+            ["klingon", "such as en"],
+        ),
+        (["average", "a", "b", "--last", "1", "--out", "c"], ["--last"]),
+        (["info", ""], ["unknown preset ''"]),
+        (
+            [
+                "evaluate",
+                "--corpus",
+                "multi30k",
+                "--split",
+                "val",
+                "--root",
+                "/nowhere",
+            ],
+            ["/nowhere is no directory"],
+        ),
+    ],
+)
 def test_each_misuse_is_one_line(run, arguments, words):
     refused(run(*arguments), *words)
 
@@ -500,13 +787,22 @@ def test_the_version(run):
 
 
 def test_examples_fit_a_narrow_terminal():
-    """A wrapped example, pasted, would be two commands, and `> file` on the second empties the file."""
-    examples = [line.strip() for line in Path(cli.__file__).read_text().splitlines() if line.strip().startswith("`")]
+    """A wrapped example, pasted, would be two commands, and `> file` on the second
+    empties the file.
+    """
+    examples = [
+        line.strip()
+        for line in Path(cli.__file__).read_text().splitlines()
+        if line.strip().startswith("`")
+    ]
     assert len(examples) > 15 and all(len(each) <= 80 for each in examples)
 
 
 def test_what_is_read_is_not_written_over(run, model, tmp_path):
-    source, reference = lines(tmp_path / "s.en", "March 3"), lines(tmp_path / "r.de", "3. März")
+    source, reference = (
+        lines(tmp_path / "s.en", "March 3"),
+        lines(tmp_path / "r.de", "3. März"),
+    )
     own = ["evaluate", "-m", model, "--source", source, "--reference", reference]
     refused(run(*own, "--save", reference), "read by this command")
     refused(run(*own, "--record", source), "read by this command")
@@ -525,7 +821,10 @@ def test_a_read_only_page_stays(run, model, tmp_path):
 
 
 def test_a_blank_line_of_a_file_is_named_with_its_file(run, model, tmp_path):
-    refused(run("translate", "-m", model, "-i", lines(tmp_path / "in.en", "March 3", "")), "in.en, line 2 is blank")
+    refused(
+        run("translate", "-m", model, "-i", lines(tmp_path / "in.en", "March 3", "")),
+        "in.en, line 2 is blank",
+    )
 
 
 def test_invisible_characters_are_named_by_their_number(run, model):
@@ -544,33 +843,82 @@ def test_own_files_without_languages(run, tmp_path):
 
 
 def test_standard_output_that_is_the_file_to_write(model, tmp_path):
-    command = [sys.executable, "-m", "annotated_transformer.cli", "attend", "-m", model, "March 3", "-o", "/dev/stdout"]
+    command = [
+        sys.executable,
+        "-m",
+        "annotated_transformer.cli",
+        "attend",
+        "-m",
+        model,
+        "March 3",
+        "-o",
+        "/dev/stdout",
+    ]
     with (tmp_path / "page.html").open("w") as page:
-        found = subprocess.run(list(map(str, command)), stdout=page, stderr=subprocess.PIPE, text=True)
-    assert found.returncode == 2 and "standard output" in found.stderr and (tmp_path / "page.html").read_text() == ""
+        found = subprocess.run(
+            list(map(str, command)), stdout=page, stderr=subprocess.PIPE, text=True
+        )
+    assert (
+        found.returncode == 2
+        and "standard output" in found.stderr
+        and (tmp_path / "page.html").read_text() == ""
+    )
 
 
 def test_an_output_that_cannot_hold_the_letters(tmp_path):
-    command = [sys.executable, "-m", "annotated_transformer.cli", "translate", "March 3"]
+    command = [
+        sys.executable,
+        "-m",
+        "annotated_transformer.cli",
+        "translate",
+        "March 3",
+    ]
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     found = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert found.returncode == 2 and found.stderr.startswith("error: standard output can't hold '\\xe4' (ascii)")
+    assert found.returncode == 2 and found.stderr.startswith(
+        "error: standard output can't hold '\\xe4' (ascii)"
+    )
 
 
 def test_training_goes_on_when_nobody_reads(tmp_path):
     for name in ("train", "valid"):
         for side in ("en", "de"):
             lines(tmp_path / f"{name}.{side}", *["one two three"] * 30)
-    tiny = "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=50 max_tokens=64 batch_tokens=64 precision=fp32"
+    tiny = (
+        "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=50 max_tokens=64 "
+        "batch_tokens=64 precision=fp32"
+    )
     tiny += " steps=6 log_every=1"
-    command = ["train", tmp_path / "train", "--src", "en", "--tgt", "de", "--valid", tmp_path / "valid", "--cpu"]
-    command += ["--out", tmp_path / "run", *(word for each in tiny.split() for word in ("--set", each))]
+    command = [
+        "train",
+        tmp_path / "train",
+        "--src",
+        "en",
+        "--tgt",
+        "de",
+        "--valid",
+        tmp_path / "valid",
+        "--cpu",
+    ]
+    command += [
+        "--out",
+        tmp_path / "run",
+        *(word for each in tiny.split() for word in ("--set", each)),
+    ]
     reading, writing = os.pipe()
     os.close(reading)
-    found = subprocess.run([sys.executable, "-m", "annotated_transformer.cli", *map(str, command)], stdout=writing,
-                           stderr=subprocess.PIPE, text=True)
+    found = subprocess.run(
+        [sys.executable, "-m", "annotated_transformer.cli", *map(str, command)],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     os.close(writing)
-    assert found.returncode == 0 and found.stderr == "" and (tmp_path / "run" / "model").is_dir(), found
+    assert (
+        found.returncode == 0
+        and found.stderr == ""
+        and (tmp_path / "run" / "model").is_dir()
+    ), found
     assert len((tmp_path / "run" / "log.jsonl").read_text().splitlines()) >= 6
 
 
@@ -579,21 +927,47 @@ def test_a_data_folder_of_the_users_own_is_left_alone(run, tmp_path):
     for name in ("train", "valid"):
         for side in ("en", "de"):
             lines(tmp_path / "data" / f"{name}.{side}", "one two three")
-    own = ["--src", "en", "--tgt", "de", "--valid", tmp_path / "data" / "valid", "--cpu", "--out", tmp_path]
+    own = [
+        "--src",
+        "en",
+        "--tgt",
+        "de",
+        "--valid",
+        tmp_path / "data" / "valid",
+        "--cpu",
+        "--out",
+        tmp_path,
+    ]
     refused(run("train", tmp_path / "data" / "train", *own), "was not made by a run")
-    assert (tmp_path / "data" / ".git").is_dir() and not (tmp_path / "data" / "recipe.json").exists()
+    assert (tmp_path / "data" / ".git").is_dir() and not (
+        tmp_path / "data" / "recipe.json"
+    ).exists()
 
 
-@pytest.mark.parametrize(("line", "found"), [
-    ("tra", {"train", "translate"}), ("train mul", {"multi30k-en-de-tiny"}), ("train own/tr", set()),
-    ("evaluate --corpus wm", {"wmt14"}), ("info bi", {"big"}), ("export o", {"onnx"}),
-    ("translate --precision b", {"bfloat16"}), ("score --unknown k", {"keep"})])
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("tra", {"train", "translate"}),
+        ("train mul", {"multi30k-en-de-tiny"}),
+        ("train own/tr", set()),
+        ("evaluate --corpus wm", {"wmt14"}),
+        ("info bi", {"big"}),
+        ("export o", {"onnx"}),
+        ("translate --precision b", {"bfloat16"}),
+        ("score --unknown k", {"keep"}),
+    ],
+)
 def test_the_shell_completes_names(line, found):
     words = f"annotated-transformer {line}"
-    asked = {"_ANNOTATED_TRANSFORMER_COMPLETE": "complete_bash", "COMP_WORDS": words,
-             "COMP_CWORD": str(len(words.split()) - 1)}
+    asked = {
+        "_ANNOTATED_TRANSFORMER_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
     command = [str(Path(sys.executable).parent / "annotated-transformer")]
-    done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=os.environ | asked, capture_output=True, text=True, check=False
+    )
     assert set(done.stdout.split()) == found and "Traceback" not in done.stderr
 
 

@@ -1,4 +1,6 @@
-"""data/corpus: own files and their faults, the named corpora, downloads from a local server."""
+"""data/corpus: own files and their faults, the named corpora, downloads from a local
+server.
+"""
 
 import functools
 import gzip
@@ -38,7 +40,9 @@ from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.training.recipes import recipe
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set")
+needs_data = pytest.mark.skipif(
+    not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set"
+)
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -48,7 +52,9 @@ def write(path: Path, text: str | bytes) -> Path:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return write(tmp_path / "a.en", "One.\nTwo.\nThree.\n"), write(tmp_path / "a.de", "Eins.\nZwei.\nDrei.\n")
+    return write(tmp_path / "a.en", "One.\nTwo.\nThree.\n"), write(
+        tmp_path / "a.de", "Eins.\nZwei.\nDrei.\n"
+    )
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path):
@@ -56,36 +62,55 @@ def test_only_a_line_feed_ends_a_line(tmp_path):
     assert len(list(read_lines(write(tmp_path / "odd", odd)))) == 9
 
 
-@pytest.mark.parametrize("text", ["One.\nTwo.", "One.\nTwo.\n", "One.\r\nTwo.\r\n", "\ufeffOne.\nTwo.\n"])
+@pytest.mark.parametrize(
+    "text", ["One.\nTwo.", "One.\nTwo.\n", "One.\r\nTwo.\r\n", "\ufeffOne.\nTwo.\n"]
+)
 def test_last_line_feed_carriage_returns_and_mark_do_not_matter(tmp_path, text):
     assert list(read_lines(write(tmp_path / "x", text))) == ["One.", "Two."]
 
 
 def test_gzip_is_known_by_its_content(tmp_path):
-    assert list(read_lines(write(tmp_path / "x.txt", gzip.compress(b"One.\n")))) == ["One."]
+    assert list(read_lines(write(tmp_path / "x.txt", gzip.compress(b"One.\n")))) == [
+        "One."
+    ]
 
 
 def test_gzip_comes_through_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(gzip.compress(b"One.\nTwo.\n")))
+    writer = threading.Thread(
+        target=lambda: (tmp_path / "pipe").write_bytes(gzip.compress(b"One.\nTwo.\n"))
+    )
     writer.start()
     assert list(read_lines(tmp_path / "pipe")) == ["One.", "Two."]
     writer.join()
 
 
 def test_white_space_is_made_uniform_as_the_translator_does(tmp_path):
-    sides = write(tmp_path / "a.fr", "Comment\u00a0?\nQui  va\n"), write(tmp_path / "a.en", "How\t?\nWho goes \n")
-    assert list(parallel_files(*sides)) == [("Comment ?", "How ?"), ("Qui va", "Who goes")]
+    sides = (
+        write(tmp_path / "a.fr", "Comment\u00a0?\nQui  va\n"),
+        write(tmp_path / "a.en", "How\t?\nWho goes \n"),
+    )
+    assert list(parallel_files(*sides)) == [
+        ("Comment ?", "How ?"),
+        ("Qui va", "Who goes"),
+    ]
 
 
 def test_pairs_can_be_read_again(pair):
     pairs = parallel_files(*pair)
-    assert list(pairs) == list(pairs) == [("One.", "Eins."), ("Two.", "Zwei."), ("Three.", "Drei.")]
+    assert (
+        list(pairs)
+        == list(pairs)
+        == [("One.", "Eins."), ("Two.", "Zwei."), ("Three.", "Drei.")]
+    )
 
 
 def test_pairs_are_streamed(tmp_path):
     """The first pair comes before the fault in the second line is seen."""
-    good, bad = write(tmp_path / "a", "One.\nTwo.\n"), write(tmp_path / "b", b"Eins.\n\xff\n")
+    good, bad = (
+        write(tmp_path / "a", "One.\nTwo.\n"),
+        write(tmp_path / "b", b"Eins.\n\xff\n"),
+    )
     stream = iter(parallel_files(good, bad))
     assert next(stream) == ("One.", "Eins.")
     with pytest.raises(ValueError, match="b, line 2: not UTF-8"):
@@ -96,7 +121,9 @@ def test_pairs_are_streamed(tmp_path):
 def test_uneven_files_name_both_counts(tmp_path, pair, swap):
     longer = write(tmp_path / "long", "1\n2\n3\n4\n5\n")
     files = (longer, pair[0]) if swap else (pair[0], longer)
-    with pytest.raises(ValueError, match="has 5 lines.* has 3:" if swap else "has 3 lines.* has 5:"):
+    with pytest.raises(
+        ValueError, match="has 5 lines.* has 3:" if swap else "has 3 lines.* has 5:"
+    ):
         list(parallel_files(*files))
 
 
@@ -106,7 +133,10 @@ def test_uneven_files_name_both_counts(tmp_path, pair, swap):
         ("Eins.\n\nDrei.\n", "bad, line 2 is blank: remove that line from both files"),
         ("Eins.\n \t\u3000\nDrei.\n", "bad, line 2 is blank"),
         (b"Eins.\nZwei\xe4.\nDrei.\n", "bad, line 2: not UTF-8"),
-        (gzip.compress(b"Eins.\nZwei.\nDrei.\n" * 1000)[:-9], "bad: damaged after line"),
+        (
+            gzip.compress(b"Eins.\nZwei.\nDrei.\n" * 1000)[:-9],
+            "bad: damaged after line",
+        ),
         (gzip.compress(b"Eins.\n")[:-8] + b"\0" * 8, "bad: damaged after line"),
     ],
 )
@@ -136,7 +166,10 @@ def test_prefix(tmp_path, pair):
     [
         (("multi3k", "train", "en", "de"), "did you mean 'multi30k'"),
         (("multi30k", "test_2016", "en", "de"), "did you mean 'test_2016_flickr'"),
-        (("multi30k", "train", "en", "cs"), "no pair en-cs: choose from en-de, en-fr, de-fr"),
+        (
+            ("multi30k", "train", "en", "cs"),
+            "no pair en-cs: choose from en-de, en-fr, de-fr",
+        ),
         (("multi30k", "train", "en", "en"), "no pair en-en"),
         (("wmt14", "train", "fr", "de"), "no pair fr-de"),
     ],
@@ -154,7 +187,14 @@ def test_every_file_has_a_hash_and_a_source_except_those_to_prepare_by_hand():
 
 
 def test_listing():
-    assert list(corpora()) == ["phrasebook", "multi30k", "wmt14", "iwslt14", "iwslt17", "tatoeba"]
+    assert list(corpora()) == [
+        "phrasebook",
+        "multi30k",
+        "wmt14",
+        "iwslt14",
+        "iwslt17",
+        "tatoeba",
+    ]
     for spec in corpora().values():
         assert spec.licence and spec.source and spec.pairs
         for pair in spec.pairs:
@@ -163,10 +203,13 @@ def test_listing():
 
 def test_phrasebook_by_name_against_the_listed_direction():
     pairs = load_corpus("phrasebook", "test", "nl", "en")
-    assert len(pairs) == corpora()["phrasebook"].sizes()["test"] and all(src and tgt for src, tgt in pairs)
+    assert len(pairs) == corpora()["phrasebook"].sizes()["test"] and all(
+        src and tgt for src, tgt in pairs
+    )
 
 
-# --- with the real data -------------------------------------------------------------------------------------------
+# --- with the real data
+# -------------------------------------------------------------------------------------------
 
 
 @needs_data
@@ -180,7 +223,11 @@ def test_real_corpora_have_the_pairs_that_the_table_states(name):
                 continue
             sizes = spec.sizes()
             count = sum(1 for _ in load_corpus(name, split, tgt, src, DATA))
-            assert count == sizes.get(f"{split} {pair}", sizes.get(split)), (name, split, pair)
+            assert count == sizes.get(f"{split} {pair}", sizes.get(split)), (
+                name,
+                split,
+                pair,
+            )
 
 
 @needs_data
@@ -189,27 +236,46 @@ def test_tatoeba_splits_share_no_english_sentence():
         return {en for _, en in load_corpus("tatoeba", split, "de", "en", DATA)}
 
     parts = [english(split) for split in ("train", "val", "test")]
-    assert sum(map(len, parts)) == len(set.union(*parts)) and set.union(*parts) == english("all")
+    assert sum(map(len, parts)) == len(set.union(*parts)) and set.union(
+        *parts
+    ) == english("all")
     training = {de for de, _ in load_corpus("tatoeba", "train", "de", "en", DATA)}
-    shared = sum(de in training for de, _ in load_corpus("tatoeba", "test", "de", "en", DATA))
+    shared = sum(
+        de in training for de, _ in load_corpus("tatoeba", "test", "de", "en", DATA)
+    )
     assert shared == 192  # the chapter says so
 
 
 @needs_data
 def test_iwslt14_has_no_escapes_and_its_tokens_survive_the_recipe():
-    plan, pairs = recipe("iwslt14-de-en"), list(load_corpus("iwslt14", "valid", "de", "en", DATA))[:500]
+    plan, pairs = (
+        recipe("iwslt14-de-en"),
+        list(load_corpus("iwslt14", "valid", "de", "en", DATA))[:500],
+    )
     lines = [en for _, en in pairs]
-    assert sum("'s" in line for line in lines) > 20 and not [line for line in lines if "&apos" in line]
-    tokenizer = train_tokenizer(pairs, "de", "en", 2_000, moses=plan.moses, lowercase=plan.lowercase)
-    assert tokenizer.decode([row[:-1] for row in tokenizer.encode_target(lines)]) == lines
+    assert sum("'s" in line for line in lines) > 20 and not [
+        line for line in lines if "&apos" in line
+    ]
+    tokenizer = train_tokenizer(
+        pairs, "de", "en", 2_000, moses=plan.moses, lowercase=plan.lowercase
+    )
+    assert (
+        tokenizer.decode([row[:-1] for row in tokenizer.encode_target(lines)]) == lines
+    )
 
 
 @needs_data
 def test_markup_of_newstest_unpacks_to_the_published_text():
-    """The path of a download, archive and markup included, ends in the bytes of the table."""
+    """The path of a download, archive and markup included, ends in the bytes of the
+    table.
+    """
     for file in corpus_files():
         if file.corpus == "wmt14" and file.member:
-            sgml = gzip.decompress((Path(DATA) / "wmt" / "sgm" / f"{Path(file.member).name}.gz").read_bytes())
+            sgml = gzip.decompress(
+                (
+                    Path(DATA) / "wmt" / "sgm" / f"{Path(file.member).name}.gz"
+                ).read_bytes()
+            )
             archive = io.BytesIO()
             with tarfile.open(fileobj=archive, mode="w:gz") as tar:
                 entry = tarfile.TarInfo(file.member)
@@ -228,7 +294,8 @@ def test_a_file_of_other_content_is_refused(tmp_path, monkeypatch):
         load_corpus("multi30k", "val", "en", "de", tmp_path)
 
 
-# --- downloads, from a server on this machine -----------------------------------------------------------------------
+# --- downloads, from a server on this machine
+# -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -240,7 +307,9 @@ def server(tmp_path):
         def log_message(self, *arguments):
             pass
 
-    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=site))
+    running = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=site)
+    )
     threading.Thread(target=running.serve_forever, daemon=True).start()
     yield site, f"http://127.0.0.1:{running.server_port}"
     running.shutdown()
@@ -248,7 +317,17 @@ def server(tmp_path):
 
 
 def record(text: bytes, url: str, **more: str) -> TextFile:
-    return TextFile("toy", "train", "", "en", 1, "toy/train.en", hashlib.sha256(text).hexdigest(), url, **more)
+    return TextFile(
+        "toy",
+        "train",
+        "",
+        "en",
+        1,
+        "toy/train.en",
+        hashlib.sha256(text).hexdigest(),
+        url,
+        **more,
+    )
 
 
 def test_download_by_name_into_the_cache_and_once_only(tmp_path, server, monkeypatch):
@@ -259,7 +338,11 @@ def test_download_by_name_into_the_cache_and_once_only(tmp_path, server, monkeyp
     for lang, text in sides.items():
         write(site / f"val.{lang}.gz", gzip.compress(text))
     table = [
-        replace(file, sha256=hashlib.sha256(sides[file.lang]).hexdigest(), url=f"{address}/val.{file.lang}.gz")
+        replace(
+            file,
+            sha256=hashlib.sha256(sides[file.lang]).hexdigest(),
+            url=f"{address}/val.{file.lang}.gz",
+        )
         for file in corpus_files()
         if (file.corpus, file.split) == ("multi30k", "val") and file.lang in sides
     ]
@@ -280,13 +363,21 @@ def test_download_refuses_other_text_and_leaves_nothing(tmp_path, server):
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize("content", [None, gzip.compress(b"One.\n" * 99)[:-9], b"PK\x03\x04 no zip", b"no archive"])
+@pytest.mark.parametrize(
+    "content",
+    [None, gzip.compress(b"One.\n" * 99)[:-9], b"PK\x03\x04 no zip", b"no archive"],
+)
 def test_download_names_the_address_when_it_fails(tmp_path, server, content):
     site, address = server
     if content is not None:
         write(site / "x", content)
-    archive = {"member": "inside"} if content and not content.startswith(b"\x1f") else {}
-    with pytest.raises(ValueError, match=r"127\.0\.0\.1.* could not be fetched .*ANNOTATED_TRANSFORMER_DATA"):
+    archive = (
+        {"member": "inside"} if content and not content.startswith(b"\x1f") else {}
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"127\.0\.0\.1.* could not be fetched .*ANNOTATED_TRANSFORMER_DATA",
+    ):
         download(record(b"One.\n", f"{address}/x", **archive), tmp_path / "cache")
 
 
@@ -305,20 +396,31 @@ def test_a_download_that_is_cut_short_or_no_text(tmp_path):
         def answer(listener=listener, body=body, announced=announced):
             connection, _ = listener.accept()
             connection.recv(4096)
-            connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % (announced or len(body)) + body)
+            connection.sendall(
+                b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n"
+                % (announced or len(body))
+                + body
+            )
             connection.close()
 
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(ValueError, match=r"127\.0\.0\.1.* could not be fetched"):
-            download(record(b"One.\n", f"http://127.0.0.1:{listener.getsockname()[1]}/x"), tmp_path / "cache")
+            download(
+                record(b"One.\n", f"http://127.0.0.1:{listener.getsockname()[1]}/x"),
+                tmp_path / "cache",
+            )
         listener.close()
 
 
-@pytest.mark.parametrize("text", [gzip.compress(b"One.\n" * 9_999)[:-9], gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "text", [gzip.compress(b"One.\n" * 9_999)[:-9], gzip.compress(b"")]
+)
 def test_a_damaged_or_empty_file_of_a_named_corpus_is_refused(tmp_path, text):
     (tmp_path / "toy").mkdir()
     write(tmp_path / "toy/train.en.gz", text)
-    with pytest.raises(ValueError, match=r"train\.en\.gz (is damaged .*: remove it|is empty)"):
+    with pytest.raises(
+        ValueError, match=r"train\.en\.gz (is damaged .*: remove it|is empty)"
+    ):
         find_file(record(b"One.\n", ""), tmp_path)
 
 
@@ -360,11 +462,17 @@ def test_write_whole_keeps_links_and_permissions(tmp_path):
     kept.chmod(0o600)
     (tmp_path / "link").symlink_to(kept)
     write_whole(tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink() and kept.read_bytes() == b"new" and kept.stat().st_mode & 0o777 == 0o600
+    assert (
+        (tmp_path / "link").is_symlink()
+        and kept.read_bytes() == b"new"
+        and kept.stat().st_mode & 0o777 == 0o600
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
 
 
-def test_without_a_home_directory_a_given_root_serves_and_nothing_else(tmp_path, monkeypatch):
+def test_without_a_home_directory_a_given_root_serves_and_nothing_else(
+    tmp_path, monkeypatch
+):
     def nowhere():
         raise RuntimeError("Could not determine home directory.")
 
@@ -382,7 +490,9 @@ def test_threads_that_write_one_file_leave_it_whole(tmp_path):
     texts = [letter * 200_000 for letter in (b"a", b"b")]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda i: write_whole(tmp_path / "x", texts[i % 2]), range(60)))
-    assert (tmp_path / "x").read_bytes() in texts and [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_bytes() in texts and [
+        path.name for path in tmp_path.iterdir()
+    ] == ["x"]
 
 
 def test_write_whole_names_a_directory_that_is_a_file(tmp_path):
@@ -412,23 +522,48 @@ def test_hub_streams_skip_blank_sides(monkeypatch):
         asked.update(options, arguments=arguments)
         return rows
 
-    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    monkeypatch.setitem(
+        sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset)
+    )
     stream = load_corpus("wmt14", "train", "de", "en")
-    assert isinstance(stream, HubPairs) and list(stream) == list(stream) == [("Eins.", "One.")]
-    assert asked["arguments"] == ("wmt/wmt14", "de-en") and asked["streaming"] and asked["split"] == "train"
+    assert isinstance(stream, HubPairs) and list(stream) == list(stream) == [
+        ("Eins.", "One.")
+    ]
+    assert (
+        asked["arguments"] == ("wmt/wmt14", "de-en")
+        and asked["streaming"]
+        and asked["split"] == "train"
+    )
 
 
 def test_the_real_library_streams_a_local_copy(monkeypatch, tmp_path):
-    """The library takes a folder of the repository's name for the repository: the call itself is tested, offline."""
+    """The library takes a folder of the repository's name for the repository: the call
+    itself is tested, offline.
+    """
     pytest.importorskip("datasets")
-    table, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table, parquet = (
+        pytest.importorskip("pyarrow"),
+        pytest.importorskip("pyarrow.parquet"),
+    )
     copy = tmp_path / "wmt" / "wmt14"
     (copy / "de-en").mkdir(parents=True)
     texts = [("One.\n", " Eins. "), ("", "Zwei."), ("Three.", "Drei.")]
     rows = [{"en": en, "de": de} for en, de in texts]
-    parquet.write_table(table.table({"translation": rows}), copy / "de-en" / "train-00000-of-00001.parquet")
-    about = {"configs": [{"config_name": "de-en", "data_files": [{"split": "train", "path": "de-en/train-*"}]}]}
-    (copy / "README.md").write_text(f"---\n{json.dumps(about)}\n---\n", encoding="utf-8")
+    parquet.write_table(
+        table.table({"translation": rows}),
+        copy / "de-en" / "train-00000-of-00001.parquet",
+    )
+    about = {
+        "configs": [
+            {
+                "config_name": "de-en",
+                "data_files": [{"split": "train", "path": "de-en/train-*"}],
+            }
+        ]
+    }
+    (copy / "README.md").write_text(
+        f"---\n{json.dumps(about)}\n---\n", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     stream = load_corpus("wmt14", "train", "de", "en")
     assert list(stream) == list(stream) == [("Eins.", "One."), ("Drei.", "Three.")]
@@ -438,6 +573,10 @@ def test_hub_without_network_is_one_clear_error(monkeypatch):
     def load_dataset(*arguments, **options):
         raise ConnectionError("offline")
 
-    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
-    with pytest.raises(ValueError, match=r"wmt/wmt14 on the Hugging Face Hub can't be read \(offline\)"):
+    monkeypatch.setitem(
+        sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset)
+    )
+    with pytest.raises(
+        ValueError, match=r"wmt/wmt14 on the Hugging Face Hub can't be read \(offline\)"
+    ):
         list(load_corpus("wmt14", "train", "en", "fr"))

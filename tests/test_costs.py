@@ -19,19 +19,43 @@ from annotated_transformer.model.costs import (
 )
 from annotated_transformer.model.transformer import Transformer
 
-# What each row of Table 3 comes to with one shared vocabulary of 37,000, without attention biases.
+# What each row of Table 3 comes to with one shared vocabulary of 37,000, without
+# attention biases.
 PARAMETERS = {
-    "base": 63_045_632, "A-1-head": 63_045_632, "A-4-heads": 63_045_632, "A-16-heads": 63_045_632,
-    "A-32-heads": 63_045_632, "B-16-keys": 55_967_744, "B-32-keys": 58_327_040, "C-2-layers": 33_644_544,
-    "C-4-layers": 48_345_088, "C-8-layers": 77_746_176, "C-256-model": 26_816_512, "C-1024-model": 163_815_424,
-    "C-1024-ff": 50_450_432, "C-4096-ff": 88_236_032, "D-no-dropout": 63_045_632, "D-dropout-0.2": 63_045_632,
-    "D-no-smoothing": 63_045_632, "D-smoothing-0.2": 63_045_632, "E-learned-positions": 63_569_920,
+    "base": 63_045_632,
+    "A-1-head": 63_045_632,
+    "A-4-heads": 63_045_632,
+    "A-16-heads": 63_045_632,
+    "A-32-heads": 63_045_632,
+    "B-16-keys": 55_967_744,
+    "B-32-keys": 58_327_040,
+    "C-2-layers": 33_644_544,
+    "C-4-layers": 48_345_088,
+    "C-8-layers": 77_746_176,
+    "C-256-model": 26_816_512,
+    "C-1024-model": 163_815_424,
+    "C-1024-ff": 50_450_432,
+    "C-4096-ff": 88_236_032,
+    "D-no-dropout": 63_045_632,
+    "D-dropout-0.2": 63_045_632,
+    "D-no-smoothing": 63_045_632,
+    "D-smoothing-0.2": 63_045_632,
+    "E-learned-positions": 63_569_920,
     "big": 214_171_648,
 }
 # The paper's own figures in millions, where it prints one.
 PRINTED = {
-    "base": 65, "B-16-keys": 58, "B-32-keys": 60, "C-2-layers": 36, "C-4-layers": 50, "C-8-layers": 80,
-    "C-256-model": 28, "C-1024-model": 168, "C-1024-ff": 53, "C-4096-ff": 90, "big": 213,
+    "base": 65,
+    "B-16-keys": 58,
+    "B-32-keys": 60,
+    "C-2-layers": 36,
+    "C-4-layers": 50,
+    "C-8-layers": 80,
+    "C-256-model": 28,
+    "C-1024-model": 168,
+    "C-1024-ff": 53,
+    "C-4096-ff": 90,
+    "big": 213,
 }
 
 
@@ -59,56 +83,94 @@ def test_parameters_are_within_five_million_of_the_printed(name):
 
 def test_no_vocabulary_fits_all_printed_rows_but_one_fits_all_without_big():
     def fits(vocabulary, names):
-        counts = (parameter_count(replace(table_3()[n], src_vocab_size=vocabulary, tgt_vocab_size=vocabulary)) / 1e6
-                  for n in names)
-        return all(abs(count - PRINTED[name]) <= 0.5 for count, name in zip(counts, names, strict=True))
+        counts = (
+            parameter_count(
+                replace(
+                    table_3()[n], src_vocab_size=vocabulary, tgt_vocab_size=vocabulary
+                )
+            )
+            / 1e6
+            for n in names
+        )
+        return all(
+            abs(count - PRINTED[name]) <= 0.5
+            for count, name in zip(counts, names, strict=True)
+        )
 
-    assert not any(fits(vocabulary, list(PRINTED)) for vocabulary in range(30_000, 45_000, 50))
+    assert not any(
+        fits(vocabulary, list(PRINTED)) for vocabulary in range(30_000, 45_000, 50)
+    )
     all_but_big = [name for name in PRINTED if name != "big"]
-    assert any(fits(vocabulary, all_but_big) for vocabulary in range(40_000, 42_000, 50))
+    assert any(
+        fits(vocabulary, all_but_big) for vocabulary in range(40_000, 42_000, 50)
+    )
 
 
 def test_parts_match_the_modules():
-    config = replace(preset("base"), positions="learned", shared_vocab=False, src_vocab_size=30000)
+    config = replace(
+        preset("base"), positions="learned", shared_vocab=False, src_vocab_size=30000
+    )
     parts, model = parameters_by_part(config), on_meta(config)
 
     def count(*words):
-        return sum(p.numel() for name, p in model.named_parameters() if all(word in name for word in words))
+        return sum(
+            p.numel()
+            for name, p in model.named_parameters()
+            if all(word in name for word in words)
+        )
 
     assert parts["embedding"] == count("embedding")
     assert parts["positions"] == count("positions")
     assert parts["encoder attention"] == count("encoder.layers", "self_attention.W")
-    assert parts["decoder self-attention"] == count("decoder.layers", "self_attention.W")
+    assert parts["decoder self-attention"] == count(
+        "decoder.layers", "self_attention.W"
+    )
     assert parts["decoder source attention"] == count("source_attention.W")
     assert parts["feed-forward"] == count("feed_forward.W")
     assert parts["norms"] == count(".norm.")
 
 
-@pytest.mark.parametrize("name", ["base", "A-1-head", "B-16-keys", "C-2-layers", "C-256-model", "big"])
+@pytest.mark.parametrize(
+    "name", ["base", "A-1-head", "B-16-keys", "C-2-layers", "C-256-model", "big"]
+)
 @pytest.mark.parametrize("src_len, tgt_len", [(31, 27), (1, 50)])
 def test_flops_equal_those_counted(name, src_len, tgt_len):
     config = preset(name)
     model = on_meta(config)
-    src, tgt = (torch.ones(1, n, dtype=torch.long, device="meta") for n in (src_len, tgt_len))
+    src, tgt = (
+        torch.ones(1, n, dtype=torch.long, device="meta") for n in (src_len, tgt_len)
+    )
     with FlopCounterMode(display=False) as forward:
         scores = model(src, tgt)
     with FlopCounterMode(display=False) as backward:
         scores.sum().backward()
     formula = flops(config, src_len, tgt_len)
-    assert formula.forward == forward.get_total_flops() == sum(flops_by_part(config, src_len, tgt_len).values())
+    assert (
+        formula.forward
+        == forward.get_total_flops()
+        == sum(flops_by_part(config, src_len, tgt_len).values())
+    )
     assert formula.backward == backward.get_total_flops()
 
 
 def test_table_1_operations():
     assert layer_operations(n=10, d=4, k=3, r=5) == {
-        "self-attention": 800, "recurrent": 320, "convolutional": 480, "separable convolutional": 280,
-        "restricted self-attention": 400}
+        "self-attention": 800,
+        "recurrent": 320,
+        "convolutional": 480,
+        "separable convolutional": 280,
+        "restricted self-attention": 400,
+    }
     at_d = layer_operations(n=512, d=512, k=3, r=64)
-    assert at_d["self-attention"] == at_d["recurrent"], "self-attention costs less than recurrence below n = d"
+    assert at_d["self-attention"] == at_d["recurrent"], (
+        "self-attention costs less than recurrence below n = d"
+    )
 
 
 def window(n: int, width: int, dilation: int = 1) -> torch.Tensor:
-    """True where a centred window of `width` positions, `dilation` apart, reaches, on a ring of n positions."""
+    """True where a centred window of `width` positions, `dilation` apart, reaches, on a
+    ring of n positions.
+    """
     offsets = dilation * (torch.arange(width) - width // 2)
     reads = torch.zeros(n, n, dtype=torch.bool)
     for i in range(n):

@@ -17,9 +17,13 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import chapters  # noqa: E402
 import launch  # noqa: E402
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 PINS = dict(
-    line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if "==" in line
+    line.split("==")
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if "==" in line
 )
 
 
@@ -30,10 +34,17 @@ def canonical(name: str) -> str:
 
 def code_cell(source: str) -> dict:
     """A notebook's code cell."""
-    return {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "source": source,
+    }
 
 
-# -- metadata --------------------------------------------------------------------------------------------------------
+# -- metadata
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_one_version_everywhere():
@@ -42,12 +53,20 @@ def test_one_version_everywhere():
     import annotated_transformer
 
     assert annotated_transformer.__version__ == settings["DEFAULT"]["version"]
-    assert f"version: {annotated_transformer.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"## {annotated_transformer.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {annotated_transformer.__version__}" in (
+        ROOT / "CITATION.cff"
+    ).read_text(encoding="utf-8")
+    assert f"## {annotated_transformer.__version__}" in (
+        ROOT / "CHANGELOG.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_constraints_name_exact_versions_and_no_places():
-    lines = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line]
+    lines = [
+        line
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if line
+    ]
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in pins)
 
@@ -58,11 +77,15 @@ def test_what_was_tested_lies_in_the_stated_ranges():
     for text in [*PROJECT["dependencies"], *extras["data"], *extras["dev"]]:
         requirement = Requirement(text)
         if requirement.name != PROJECT["name"]:
-            assert requirement.specifier.contains(pins[canonical(requirement.name)]), text
+            assert requirement.specifier.contains(pins[canonical(requirement.name)]), (
+                text
+            )
 
 
 def test_the_command_is_installed():
-    scripts = importlib.metadata.entry_points(group="console_scripts", name=PROJECT["name"])
+    scripts = importlib.metadata.entry_points(
+        group="console_scripts", name=PROJECT["name"]
+    )
     assert [script.value for script in scripts] == ["annotated_transformer.cli:main"]
     assert callable(next(iter(scripts)).load())
 
@@ -70,19 +93,25 @@ def test_the_command_is_installed():
 def test_every_target_of_the_makefile_is_in_its_help():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split()
-    help_text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    help_text = subprocess.run(
+        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert {"book", "test"} <= set(phony)
     assert set(re.findall(r"make ([a-z-]+)", help_text)) == set(phony)
 
 
 def test_the_readme_shows_the_recorded_results():
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "readme.py"), "--check"], capture_output=True, text=True, cwd=ROOT
+        [sys.executable, str(ROOT / "tools" / "readme.py"), "--check"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
 
 
-# -- the book's extension: directives --------------------------------------------------------------------------------
+# -- the book's extension: directives
+# --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -96,26 +125,46 @@ def test_the_readme_shows_the_recorded_results():
     ],
 )
 def test_a_directive_becomes_a_tag_and_disappears(directive, tag):
-    book = chapters.chapter({"cells": [code_cell(f"{directive}\nx = 1\nx")]}, "a chapter")
+    book = chapters.chapter(
+        {"cells": [code_cell(f"{directive}\nx = 1\nx")]}, "a chapter"
+    )
     shown = book["cells"][-1]
     assert shown["metadata"]["tags"] == [tag]
     assert shown["source"] == "x = 1\nx"
 
 
 def test_a_figure_gets_its_label_caption_and_alternative_text():
-    source = "#| label: fig-codes\n#| fig-cap: The codes: all of them.\n#| fig-alt: Stripes.\nplot()"
-    settings = chapters.chapter({"cells": [code_cell(source)]}, "a chapter")["cells"][-1]["metadata"]["mystnb"]
-    assert settings["figure"] == {"name": "fig-codes", "caption": "The codes: all of them."}
+    source = (
+        "#| label: fig-codes\n#| fig-cap: The codes: all of them.\n#| fig-alt: "
+        "Stripes.\nplot()"
+    )
+    settings = chapters.chapter({"cells": [code_cell(source)]}, "a chapter")["cells"][
+        -1
+    ]["metadata"]["mystnb"]
+    assert settings["figure"] == {
+        "name": "fig-codes",
+        "caption": "The codes: all of them.",
+    }
     assert settings["image"] == {"alt": "Stripes."}
 
 
 def test_an_exported_cell_says_where_it_went():
-    cells = [code_cell("#| default_exp model.attention"), code_cell("#| export\ndef attention(): ...")]
+    cells = [
+        code_cell("#| default_exp model.attention"),
+        code_cell("#| export\ndef attention(): ..."),
+    ]
     cells.append(code_cell("#| hide\nimport nbdev; nbdev.nbdev_export()"))
     book = chapters.chapter({"cells": cells}, "a chapter")
     assert [cell["cell_type"] for cell in book["cells"]] == ["code", "markdown", "code"]
-    assert "{py:obj}`annotated_transformer.model.attention.attention`" in book["cells"][1]["source"]
-    assert not [cell for cell in book["cells"] if "#|" in cell["source"] or "nbdev" in cell["source"]]
+    assert (
+        "{py:obj}`annotated_transformer.model.attention.attention`"
+        in book["cells"][1]["source"]
+    )
+    assert not [
+        cell
+        for cell in book["cells"]
+        if "#|" in cell["source"] or "nbdev" in cell["source"]
+    ]
 
 
 def test_a_slow_cell_says_that_it_did_not_run():
@@ -123,18 +172,25 @@ def test_a_slow_cell_says_that_it_did_not_run():
     assert "make test-slow" in book["cells"][1]["source"]
 
 
-# -- the book's extension: what a chapter depends on -----------------------------------------------------------------
+# -- the book's extension: what a chapter depends on
+# -----------------------------------------------------------------
 
 
 @pytest.fixture
 def small_package(tmp_path, monkeypatch):
-    """A package in which c imports b, b imports a inside a function, and d stands alone."""
+    """A package in which c imports b, b imports a inside a function, and d stands
+    alone.
+    """
     folder = tmp_path / "annotated_transformer"
     (folder / "room").mkdir(parents=True)
     (tmp_path / "results").mkdir()
     files = {
-        "__init__.py": "", "room/__init__.py": "", "room/a.py": "A = 1\n", "room/d.py": "D = 1\n",
-        "room/b.py": "def f():\n    from .a import A\n    return A\n", "room/c.py": "from ..room import b\n",
+        "__init__.py": "",
+        "room/__init__.py": "",
+        "room/a.py": "A = 1\n",
+        "room/d.py": "D = 1\n",
+        "room/b.py": "def f():\n    from .a import A\n    return A\n",
+        "room/c.py": "from ..room import b\n",
     }
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -148,8 +204,13 @@ C_CHAPTER = ["from annotated_transformer.room.c import b"]
 D_CHAPTER = ["import annotated_transformer.room.d"]
 
 
-@pytest.mark.parametrize(("module", "again"), [("a", (True, False)), ("b", (True, False)), ("d", (False, True))])
-def test_a_change_to_a_module_reaches_exactly_its_dependents(small_package, module, again):
+@pytest.mark.parametrize(
+    ("module", "again"),
+    [("a", (True, False)), ("b", (True, False)), ("d", (False, True))],
+)
+def test_a_change_to_a_module_reaches_exactly_its_dependents(
+    small_package, module, again
+):
     before = [chapters.fingerprint(code) for code in (C_CHAPTER, D_CHAPTER)]
     path = small_package / "annotated_transformer" / "room" / f"{module}.py"
     path.write_text(path.read_text() + "NEW = 2\n")
@@ -176,35 +237,57 @@ def test_a_chapter_depends_on_the_recorded_run_that_it_names(small_package):
 
 
 def test_a_command_counts_as_an_import_of_the_command_line(small_package):
-    (small_package / "annotated_transformer" / "cli.py").write_text("from .room import c\n")
-    assert "annotated_transformer.room.a" in chapters.chapter_modules(["!annotated-transformer info base"])
+    (small_package / "annotated_transformer" / "cli.py").write_text(
+        "from .room import c\n"
+    )
+    assert "annotated_transformer.room.a" in chapters.chapter_modules(
+        ["!annotated-transformer info base"]
+    )
     assert not chapters.chapter_modules(["place = home / 'annotated-transformer'"])
 
 
 def test_a_docstring_is_plain_text():
     lines = ["**Note** Length penalty (5 + |Y|)^a of `tokens`, for *all* rows."]
     chapters.plain_docstring(None, "function", "f", None, None, lines)
-    assert lines == [r"**Note** Length penalty (5 + \|Y\|)^a of ``tokens``, for \*all\* rows."]
+    assert lines == [
+        r"**Note** Length penalty (5 + \|Y\|)^a of ``tokens``, for \*all\* rows."
+    ]
 
 
-# -- launch ----------------------------------------------------------------------------------------------------------
+# -- launch
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_colab_gets_a_chapter_that_installs_the_project(tmp_path):
     written = launch.write_copies(tmp_path)
     assert tmp_path / "nbs" / "model" / "attention.ipynb" in written
     for path in written:
-        sources = ["".join(cell["source"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+        sources = [
+            "".join(cell["source"])
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        ]
         assert "pip install" in sources[0]
         assert not [source for source in sources if "nbdev_export()" in source]
 
 
-# -- the reference ---------------------------------------------------------------------------------------------------
+# -- the reference
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_the_reference_lists_every_command_with_its_options():
-    text = chapters.COMMANDS.sub(chapters.commands, "% commands annotated_transformer.cli")
-    for command in ("train", "translate", "evaluate", "score", "attend", "average", "info", "corpora"):
+    text = chapters.COMMANDS.sub(
+        chapters.commands, "% commands annotated_transformer.cli"
+    )
+    for command in (
+        "train",
+        "translate",
+        "evaluate",
+        "score",
+        "attend",
+        "average",
+        "info",
+        "corpora",
+    ):
         assert f"## `annotated-transformer {command}`" in text
     assert "`--beam-size`" in text
     assert "object at 0x" not in text

@@ -1,4 +1,6 @@
-"""The rooms: what may import what, and that the package and the chapters are the same thing."""
+"""The rooms: what may import what, and that the package and the chapters are the same
+thing.
+"""
 
 import ast
 import filecmp
@@ -15,18 +17,36 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "annotated_transformer"
-CHAPTERS = sorted(path for path in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
-MODULES = sorted(path for path in (ROOT / PACKAGE).rglob("*.py") if path.name not in ("__init__.py", "_modidx.py"))
-# What may draw: the command line, and the chart of a translation's attention, which imports the drawing when asked.
+CHAPTERS = sorted(
+    path
+    for path in (ROOT / "nbs").rglob("*.ipynb")
+    if ".ipynb_checkpoints" not in path.parts
+)
+MODULES = sorted(
+    path
+    for path in (ROOT / PACKAGE).rglob("*.py")
+    if path.name not in ("__init__.py", "_modidx.py")
+)
+# What may draw: the command line, and the chart of a translation's attention, which
+# imports the drawing when asked.
 DRAWS = {"cli", "translation.translator"}
-names = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix())
+names = pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix()
+)
 
 
 def order() -> list[str]:
-    """Modules in the order of the chapters, which is the order of dependence; the command line comes last."""
+    """Modules in the order of the chapters, which is the order of dependence; the
+    command line comes last.
+    """
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
-    files = [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
-    return [file.replace("/", ".") for file in files if not file.startswith("api/")] + ["cli"]
+    files = [
+        toc["root"],
+        *(entry["file"] for part in toc["parts"] for entry in part["chapters"]),
+    ]
+    return [file.replace("/", ".") for file in files if not file.startswith("api/")] + [
+        "cli"
+    ]
 
 
 def name_of(path: Path, top: str) -> str:
@@ -35,7 +55,9 @@ def name_of(path: Path, top: str) -> str:
 
 
 def imports(source: str, module: str) -> set[str]:
-    """The package's modules that a piece of Python imports anywhere, functions included; relative to `module`."""
+    """The package's modules that a piece of Python imports anywhere, functions
+    included; relative to `module`.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -51,7 +73,11 @@ def imports(source: str, module: str) -> set[str]:
 def cells(path: Path, kind: str = "code") -> list[str]:
     """The sources of a notebook's cells of one kind."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == kind]
+    return [
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == kind
+    ]
 
 
 def python_of(path: Path) -> str:
@@ -78,13 +104,23 @@ def test_a_chapter_uses_only_what_earlier_chapters_built(chapter):
     name, places = name_of(chapter, "nbs"), order()
     assert name in places, f"{name} is missing in book/_toc.yml"
     used = imports(python_of(chapter), name) - {"plots", name}
-    late = [other for other in used if other == "cli" or places.index(other) > places.index(name)]
+    late = [
+        other
+        for other in used
+        if other == "cli" or places.index(other) > places.index(name)
+    ]
     assert not late, f"{name} uses {', '.join(late)} before the chapter that builds it"
 
 
 def test_every_chapter_in_the_contents_exists():
     files = [name.replace(".", "/") for name in order()[:-1]]
-    lacking = [file for file in files if not any((ROOT / "nbs" / f"{file}{end}").exists() for end in (".ipynb", ".md"))]
+    lacking = [
+        file
+        for file in files
+        if not any(
+            (ROOT / "nbs" / f"{file}{end}").exists() for end in (".ipynb", ".md")
+        )
+    ]
     assert not lacking
 
 
@@ -92,28 +128,49 @@ def test_the_package_equals_the_notebooks(tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("nbs", PACKAGE):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+        shutil.copytree(
+            ROOT / name,
+            copy / name,
+            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
+        )
     for name in ("settings.ini", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, copy)
     nbdev(copy, "nbdev_export")
-    changed = differences(filecmp.dircmp(ROOT / PACKAGE, copy / PACKAGE, ignore=["__pycache__"]))
+    changed = differences(
+        filecmp.dircmp(ROOT / PACKAGE, copy / PACKAGE, ignore=["__pycache__"])
+    )
     assert not changed, f"run nbdev_export and commit: {', '.join(changed)}"
     nbdev(copy, "nbdev_clean")
-    changed = differences(filecmp.dircmp(ROOT / "nbs", copy / "nbs", ignore=[".ipynb_checkpoints"]))
+    changed = differences(
+        filecmp.dircmp(ROOT / "nbs", copy / "nbs", ignore=[".ipynb_checkpoints"])
+    )
     assert not changed, f"run nbdev_clean and commit: {', '.join(changed)}"
 
 
 def nbdev(folder: Path, command: str) -> None:
     """Run one of nbdev's commands in a copy of the project."""
     script = Path(sys.executable).with_name(command)
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([str(script)], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        [str(script)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def differences(both: filecmp.dircmp) -> list[str]:
     """Files that differ or stand on one side only, with all folders below."""
-    _, differ, broken = filecmp.cmpfiles(both.left, both.right, both.common_files, shallow=False)
+    _, differ, broken = filecmp.cmpfiles(
+        both.left, both.right, both.common_files, shallow=False
+    )
     below = [name for sub in both.subdirs.values() for name in differences(sub)]
     return [*differ, *broken, *both.left_only, *both.right_only, *below]
 
@@ -122,17 +179,32 @@ def differences(both: filecmp.dircmp) -> list[str]:
 def test_a_chapter_is_clean_and_complete(chapter):
     notebook = json.loads(chapter.read_text(encoding="utf-8"))
     code = cells(chapter)
-    assert cells(chapter, "markdown")[0].startswith("# "), "the first cell holds the title"
-    assert "\n> " in cells(chapter, "markdown")[0], "one sentence under the title names the paper's section"
-    assert all(not cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code")
+    assert cells(chapter, "markdown")[0].startswith("# "), (
+        "the first cell holds the title"
+    )
+    assert "\n> " in cells(chapter, "markdown")[0], (
+        "one sentence under the title names the paper's section"
+    )
+    assert all(
+        not cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"
+    )
     exported = [source for source in code if re.search(r"^#\| export\b", source, re.M)]
-    assert not exported or any("nbdev_export()" in source for source in code[-1:]), "the last cell exports"
-    assert not re.search(r"^\s*from \S+ import \*", python_of(chapter), re.M), "explicit imports only"
+    assert not exported or any("nbdev_export()" in source for source in code[-1:]), (
+        "the last cell exports"
+    )
+    assert not re.search(r"^\s*from \S+ import \*", python_of(chapter), re.M), (
+        "explicit imports only"
+    )
 
 
 @names
 def test_lines_of_code_fit(chapter):
-    lines = [line for source in cells(chapter) for line in source.splitlines() if not line.startswith("#|")]
+    lines = [
+        line
+        for source in cells(chapter)
+        for line in source.splitlines()
+        if not line.startswith("#|")
+    ]
     assert not [line for line in lines if len(line) > 120]
 
 
@@ -141,7 +213,9 @@ def test_one_public_definition_to_an_exported_cell(chapter):
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     for source in cells(chapter):
         if re.search(r"^#\| export\b", source, re.M):
-            found = [node.name for node in ast.parse(source).body if isinstance(node, kinds)]
+            found = [
+                node.name for node in ast.parse(source).body if isinstance(node, kinds)
+            ]
             assert len([name for name in found if not name.startswith("_")]) <= 1, found
 
 
@@ -149,7 +223,11 @@ def test_one_public_definition_to_an_exported_cell(chapter):
 def test_no_cell_is_long(chapter):
     for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
-            code = [line for line in "".join(cell["source"]).splitlines() if not line.startswith("#|")]
+            code = [
+                line
+                for line in "".join(cell["source"]).splitlines()
+                if not line.startswith("#|")
+            ]
             assert sum(bool(line.strip()) for line in code) <= 40, code[0]
 
 

@@ -1,4 +1,6 @@
-"""The model as a whole: equal to torch.nn, blind to the future and to padding, the same with a cache and without."""
+"""The model as a whole: equal to torch.nn, blind to the future and to padding, the same
+with a cache and without.
+"""
 
 import math
 from dataclasses import replace
@@ -11,17 +13,41 @@ from torch import nn
 from annotated_transformer.model.attention import causal_mask, padding_mask
 from annotated_transformer.model.config import BOS, EOS, PAD, TransformerConfig
 from annotated_transformer.model.layers import AddNorm, DecoderLayer, EncoderLayer
-from annotated_transformer.model.position import LearnedPositions, SinusoidalPositions, sinusoids
+from annotated_transformer.model.position import (
+    LearnedPositions,
+    SinusoidalPositions,
+    sinusoids,
+)
 from annotated_transformer.model.transformer import Transformer
 
 SMALL = TransformerConfig(
-    src_vocab_size=40, tgt_vocab_size=40, N=3, d_model=32, d_ff=48, h=4, d_k=8, d_v=8, dropout=0.0, max_length=16)
-SRC = torch.tensor([[5, 6, 7, 8, EOS], [9, 10, EOS, PAD, PAD], [11, EOS, PAD, PAD, PAD]])
-TGT = torch.tensor([[BOS, 20, 21, 22, 23, 24], [BOS, 25, 26, 27, PAD, PAD], [BOS, 28, 29, PAD, PAD, PAD]])
+    src_vocab_size=40,
+    tgt_vocab_size=40,
+    N=3,
+    d_model=32,
+    d_ff=48,
+    h=4,
+    d_k=8,
+    d_v=8,
+    dropout=0.0,
+    max_length=16,
+)
+SRC = torch.tensor(
+    [[5, 6, 7, 8, EOS], [9, 10, EOS, PAD, PAD], [11, EOS, PAD, PAD, PAD]]
+)
+TGT = torch.tensor(
+    [
+        [BOS, 20, 21, 22, 23, 24],
+        [BOS, 25, 26, 27, PAD, PAD],
+        [BOS, 28, 29, PAD, PAD, PAD],
+    ]
+)
 
 
 def random_model(**changes) -> Transformer:
-    """A small model in evaluation whose norms have random gains and biases, so that none of them is a bystander."""
+    """A small model in evaluation whose norms have random gains and biases, so that
+    none of them is a bystander.
+    """
     torch.manual_seed(0)
     model = Transformer(replace(SMALL, **changes)).eval()
     randomise_norms(model)
@@ -37,7 +63,9 @@ def randomise_norms(module: nn.Module) -> None:
 
 @pytest.fixture(autouse=True)
 def no_fast_path():
-    """torch.nn's inference fast path has changed outputs under padding; the reference is the plain path."""
+    """torch.nn's inference fast path has changed outputs under padding; the reference
+    is the plain path.
+    """
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     yield
@@ -46,6 +74,7 @@ def no_fast_path():
 
 # ---- equal to torch.nn ----
 
+
 @torch.no_grad()
 def copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
     """Our weights into one of torch.nn's layers; the biases we lack become zero."""
@@ -53,7 +82,9 @@ def copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
     if isinstance(ours, DecoderLayer):
         pairs.append((ours.source_attention, theirs.multihead_attn))
     for our, their in pairs:
-        their.in_proj_weight.copy_(torch.cat([our.W_Q.weight, our.W_K.weight, our.W_V.weight]))
+        their.in_proj_weight.copy_(
+            torch.cat([our.W_Q.weight, our.W_K.weight, our.W_V.weight])
+        )
         their.out_proj.weight.copy_(our.W_O.weight)
         their.in_proj_bias.zero_()
         their.out_proj.bias.zero_()
@@ -65,7 +96,9 @@ def copy_layer(ours: nn.Module, theirs: nn.Module) -> None:
 
 
 def weighted_sum(y: torch.Tensor) -> torch.Tensor:
-    """A random combination of outputs; a plain sum after a normalisation has no gradient at all."""
+    """A random combination of outputs; a plain sum after a normalisation has no
+    gradient at all.
+    """
     return (y * torch.randn(y.shape, generator=torch.Generator().manual_seed(1))).sum()
 
 
@@ -73,16 +106,26 @@ def close(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
     return torch.allclose(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-def their_gradients(ours: nn.Module, theirs: nn.Module) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def their_gradients(
+    ours: nn.Module, theirs: nn.Module
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Pairs of parameter gradients, ours and torch's, for one layer."""
-    pairs = [(ours.feed_forward.W_1.weight.grad, theirs.linear1.weight.grad),
-             (ours.feed_forward.W_2.bias.grad, theirs.linear2.bias.grad)]
+    pairs = [
+        (ours.feed_forward.W_1.weight.grad, theirs.linear1.weight.grad),
+        (ours.feed_forward.W_2.bias.grad, theirs.linear2.bias.grad),
+    ]
     attentions = [(ours.self_attention, theirs.self_attn)]
     if isinstance(ours, DecoderLayer):
         attentions.append((ours.source_attention, theirs.multihead_attn))
     for our, their in attentions:
-        pairs.append((torch.cat([our.W_Q.weight.grad, our.W_K.weight.grad, our.W_V.weight.grad]),
-                      their.in_proj_weight.grad))
+        pairs.append(
+            (
+                torch.cat(
+                    [our.W_Q.weight.grad, our.W_K.weight.grad, our.W_V.weight.grad]
+                ),
+                their.in_proj_weight.grad,
+            )
+        )
         pairs.append((our.W_O.weight.grad, their.out_proj.weight.grad))
     norms = [part.norm for part in ours.children() if isinstance(part, AddNorm)]
     for number, norm in enumerate(norms, start=1):
@@ -114,23 +157,40 @@ def test_decoder_layer_equals_torch():
     theirs = nn.TransformerDecoderLayer(32, 4, 48, dropout=0.0, batch_first=True)
     copy_layer(ours, theirs)
     mask = padding_mask(SRC, PAD)
-    y, memory = torch.randn(3, 6, 32, requires_grad=True), torch.randn(3, 5, 32, requires_grad=True)
-    y2, memory2 = y.detach().clone().requires_grad_(), memory.detach().clone().requires_grad_()
+    y, memory = (
+        torch.randn(3, 6, 32, requires_grad=True),
+        torch.randn(3, 5, 32, requires_grad=True),
+    )
+    y2, memory2 = (
+        y.detach().clone().requires_grad_(),
+        memory.detach().clone().requires_grad_(),
+    )
     out = ours(y, memory, causal_mask(6), mask)
-    out2 = theirs(y2, memory2, tgt_mask=~causal_mask(6), memory_key_padding_mask=~mask[:, 0, 0])
+    out2 = theirs(
+        y2, memory2, tgt_mask=~causal_mask(6), memory_key_padding_mask=~mask[:, 0, 0]
+    )
     assert close(out, out2)
     weighted_sum(out).backward()
     weighted_sum(out2).backward()
-    assert close(y.grad, y2.grad) and close(memory.grad, memory2.grad) and memory.grad.norm() > 1
+    assert (
+        close(y.grad, y2.grad)
+        and close(memory.grad, memory2.grad)
+        and memory.grad.norm() > 1
+    )
     assert all(close(a, b) for a, b in their_gradients(ours, theirs))
 
 
 def torch_stacks(model: Transformer) -> nn.Transformer:
-    """nn.Transformer with our weights and without the final norms that post-norm doesn't have."""
+    """nn.Transformer with our weights and without the final norms that post-norm
+    doesn't have.
+    """
     theirs = nn.Transformer(32, 4, 3, 3, 48, dropout=0.0, batch_first=True)
     theirs.encoder.norm = theirs.decoder.norm = None
     theirs.encoder.enable_nested_tensor = False
-    for our_stack, their_stack in [(model.encoder, theirs.encoder), (model.decoder, theirs.decoder)]:
+    for our_stack, their_stack in [
+        (model.encoder, theirs.encoder),
+        (model.decoder, theirs.decoder),
+    ]:
         for ours, their_layer in zip(our_stack.layers, their_stack.layers, strict=True):
             copy_layer(ours, their_layer)
     return theirs
@@ -143,21 +203,38 @@ def test_whole_model_equals_torch_forward_and_gradient():
 
     def reference() -> torch.Tensor:
         positions = sinusoids(16, 32)
-        x = F.embedding(SRC, model.tgt_embedding.weight) * math.sqrt(32) + positions[: SRC.size(1)]
-        y = F.embedding(TGT, model.tgt_embedding.weight) * math.sqrt(32) + positions[: TGT.size(1)]
-        hidden = theirs(x, y, tgt_mask=~causal_mask(6), src_key_padding_mask=padding, memory_key_padding_mask=padding)
+        x = (
+            F.embedding(SRC, model.tgt_embedding.weight) * math.sqrt(32)
+            + positions[: SRC.size(1)]
+        )
+        y = (
+            F.embedding(TGT, model.tgt_embedding.weight) * math.sqrt(32)
+            + positions[: TGT.size(1)]
+        )
+        hidden = theirs(
+            x,
+            y,
+            tgt_mask=~causal_mask(6),
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )
         return hidden @ model.tgt_embedding.weight.T
 
     scores, expected = model(SRC, TGT), reference()
     assert close(scores, expected)
     answer = torch.cat([TGT[:, 1:], torch.full((3, 1), EOS)], dim=1).flatten()
     ours, their_gradient = (
-        torch.autograd.grad(F.cross_entropy(s.flatten(0, 1), answer, ignore_index=PAD), model.tgt_embedding.weight)[0]
-        for s in (scores, expected))
+        torch.autograd.grad(
+            F.cross_entropy(s.flatten(0, 1), answer, ignore_index=PAD),
+            model.tgt_embedding.weight,
+        )[0]
+        for s in (scores, expected)
+    )
     assert close(ours, their_gradient) and ours.norm() > 0.1
 
 
 # ---- what may influence what ----
+
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 @pytest.mark.parametrize("where", range(6))
@@ -182,8 +259,13 @@ def test_no_gradient_reaches_the_future():
 @pytest.mark.parametrize("row", range(3))
 def test_padding_and_batch_mates_change_nothing(row):
     model = random_model()
-    source_length, target_length = int((SRC[row] != PAD).sum()), int((TGT[row] != PAD).sum())
-    alone = model(SRC[row : row + 1, :source_length], TGT[row : row + 1, :target_length])
+    source_length, target_length = (
+        int((SRC[row] != PAD).sum()),
+        int((TGT[row] != PAD).sum()),
+    )
+    alone = model(
+        SRC[row : row + 1, :source_length], TGT[row : row + 1, :target_length]
+    )
     assert torch.allclose(alone[0], model(SRC, TGT)[row, :target_length], atol=1e-5)
 
 
@@ -196,8 +278,12 @@ def test_more_padding_changes_nothing():
 def test_what_stands_under_the_padding_changes_nothing():
     model = random_model()
     memory, src_mask = model.encode(SRC)
-    spoiled = torch.where(src_mask[:, 0, 0, :, None], memory, torch.full_like(memory, 100.0))
-    assert torch.equal(model.decode(TGT, spoiled, src_mask), model.decode(TGT, memory, src_mask))
+    spoiled = torch.where(
+        src_mask[:, 0, 0, :, None], memory, torch.full_like(memory, 100.0)
+    )
+    assert torch.equal(
+        model.decode(TGT, spoiled, src_mask), model.decode(TGT, memory, src_mask)
+    )
 
 
 def test_the_source_matters():
@@ -208,6 +294,7 @@ def test_the_source_matters():
 
 
 # ---- the cache ----
+
 
 def stepwise(model: Transformer, src: torch.Tensor, tgt: torch.Tensor) -> torch.Tensor:
     cache = model.start(src)
@@ -225,7 +312,11 @@ def test_cached_equals_uncached(positions, keys):
 
 def test_cached_equals_uncached_with_two_vocabularies():
     model = random_model(shared_vocab=False, src_vocab_size=50)
-    assert torch.allclose(stepwise(model, SRC + 9 * (SRC > 10), TGT), model(SRC + 9 * (SRC > 10), TGT), atol=1e-5)
+    assert torch.allclose(
+        stepwise(model, SRC + 9 * (SRC > 10), TGT),
+        model(SRC + 9 * (SRC > 10), TGT),
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("rows", [[2, 0, 1], [1, 1, 0, 2], [2], [0, 1, 2]])
@@ -236,17 +327,22 @@ def test_reordered_cache_continues_as_the_reordered_batch(rows):
         model.step(tokens, cache)
     cache.reorder(rows)
     rest = [model.step(tokens, cache) for tokens in TGT[rows, 3:].unbind(1)]
-    assert torch.allclose(torch.stack(rest, dim=1), model(SRC, TGT)[rows, 3:], atol=1e-5)
+    assert torch.allclose(
+        torch.stack(rest, dim=1), model(SRC, TGT)[rows, 3:], atol=1e-5
+    )
 
 
 def test_reorder_before_the_first_step():
     model, rows = random_model(), torch.tensor([2, 2, 0])
     cache = model.start(SRC)
     cache.reorder(rows)
-    assert torch.allclose(model.step(TGT[rows, 0], cache), model(SRC, TGT)[rows, 0], atol=1e-5)
+    assert torch.allclose(
+        model.step(TGT[rows, 0], cache), model(SRC, TGT)[rows, 0], atol=1e-5
+    )
 
 
 # ---- too long ----
+
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_longer_than_max_length_is_refused(positions):
@@ -254,7 +350,10 @@ def test_longer_than_max_length_is_refused(positions):
     longest, longer = torch.full((1, 16), 5), torch.full((1, 17), 5)
     assert model(longest, longest).shape == (1, 16, 40)
     for src, tgt in [(longer, TGT[:1]), (SRC[:1], longer)]:
-        with pytest.raises(ValueError, match="17 tokens is longer than this model's max_length of 16: split"):
+        with pytest.raises(
+            ValueError,
+            match="17 tokens is longer than this model's max_length of 16: split",
+        ):
             model(src, tgt)
 
 
@@ -276,13 +375,16 @@ def test_a_slice_with_one_row_left_is_not_broadcast(kind):
 
 # ---- positions ----
 
+
 def test_sinusoids_are_the_formula():
     table = sinusoids(40, 12)
     for position in (0, 1, 17, 39):
         for i in range(6):
             angle = position / 10000 ** (2 * i / 12)
             assert math.isclose(table[position, 2 * i], math.sin(angle), abs_tol=1e-6)
-            assert math.isclose(table[position, 2 * i + 1], math.cos(angle), abs_tol=1e-6)
+            assert math.isclose(
+                table[position, 2 * i + 1], math.cos(angle), abs_tol=1e-6
+            )
 
 
 def test_dot_products_of_codes_depend_on_distance_alone():
@@ -293,9 +395,12 @@ def test_dot_products_of_codes_depend_on_distance_alone():
 
 # ---- dropout, weights, first loss ----
 
+
 def test_dropout_sites_are_the_papers():
     model = Transformer(replace(SMALL, dropout=0.5))
-    sites = [name for name, module in model.named_modules() if isinstance(module, nn.Dropout)]
+    sites = [
+        name for name, module in model.named_modules() if isinstance(module, nn.Dropout)
+    ]
     assert len(sites) == 1 + (2 + 3) * SMALL.N and "dropout" in sites
     assert all(name == "dropout" or ".after_" in name for name in sites)
     model.train()
@@ -314,13 +419,21 @@ def test_dropout_acts_on_the_embedded_sum_and_on_each_sublayer():
     assert torch.allclose(embedded[kept], 2 * whole[kept])
     x, add_norm = torch.randn(2, 3, 32), model.encoder.layers[0].after_attention
     zeros = torch.zeros(2, 3, 32)
-    assert torch.allclose(add_norm(x, zeros), F.layer_norm(x, (32,)), atol=1e-6), "dropout must not touch the sum"
+    assert torch.allclose(add_norm(x, zeros), F.layer_norm(x, (32,)), atol=1e-6), (
+        "dropout must not touch the sum"
+    )
 
 
 def test_shared_embedding_is_one_parameter():
-    assert sum("embedding" in name for name, _ in Transformer(SMALL).named_parameters()) == 1
+    assert (
+        sum("embedding" in name for name, _ in Transformer(SMALL).named_parameters())
+        == 1
+    )
     apart = Transformer(replace(SMALL, shared_vocab=False, src_vocab_size=50))
-    assert apart.src_embedding.weight.shape == (50, 32) and apart.tgt_embedding.weight.shape == (40, 32)
+    assert apart.src_embedding.weight.shape == (
+        50,
+        32,
+    ) and apart.tgt_embedding.weight.shape == (40, 32)
 
 
 def test_first_weights_have_the_variance_of_their_rule():
@@ -329,18 +442,35 @@ def test_first_weights_have_the_variance_of_their_rule():
     layer = model.decoder.layers[0]
     for attention in (layer.self_attention, layer.source_attention):
         for projection in (attention.W_Q, attention.W_K, attention.W_V):
-            assert math.isclose(projection.weight.var().item() * 512, 1.0, rel_tol=0.03), "half of Glorot's"
+            assert math.isclose(
+                projection.weight.var().item() * 512, 1.0, rel_tol=0.03
+            ), "half of Glorot's"
         assert math.isclose(attention.W_O.weight.var().item() * 512, 2.0, rel_tol=0.03)
-    assert math.isclose(layer.feed_forward.W_1.weight.var().item() * (256 + 512), 2.0, rel_tol=0.03)
-    assert math.isclose(model.tgt_embedding.weight.var().item() * 256, 1.0, rel_tol=0.03)
+    assert math.isclose(
+        layer.feed_forward.W_1.weight.var().item() * (256 + 512), 2.0, rel_tol=0.03
+    )
+    assert math.isclose(
+        model.tgt_embedding.weight.var().item() * 256, 1.0, rel_tol=0.03
+    )
     assert not layer.feed_forward.W_1.bias.any()
 
 
 def test_first_loss_is_that_of_a_model_that_knows_nothing():
     torch.manual_seed(0)
     config = TransformerConfig(
-        src_vocab_size=1000, tgt_vocab_size=1000, N=6, d_model=256, d_ff=256, h=4, d_k=64, d_v=64, dropout=0.0)
+        src_vocab_size=1000,
+        tgt_vocab_size=1000,
+        N=6,
+        d_model=256,
+        d_ff=256,
+        h=4,
+        d_k=64,
+        d_v=64,
+        dropout=0.0,
+    )
     src, tgt, answer = torch.randint(4, 1000, (3, 16, 20))
     with torch.no_grad():
-        loss = F.cross_entropy(Transformer(config)(src, tgt).flatten(0, 1), answer.flatten())
+        loss = F.cross_entropy(
+            Transformer(config)(src, tgt).flatten(0, 1), answer.flatten()
+        )
     assert abs(loss.item() - math.log(1000) - 0.5) < 0.15

@@ -11,11 +11,23 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book" / "_build" / "html"
-CHAPTERS = sorted(path for path in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
-PAGES = sorted(path for path in BOOK.rglob("*.html") if "_static" not in path.relative_to(BOOK).parts)
+CHAPTERS = sorted(
+    path
+    for path in (ROOT / "nbs").rglob("*.ipynb")
+    if ".ipynb_checkpoints" not in path.parts
+)
+PAGES = sorted(
+    path
+    for path in BOOK.rglob("*.html")
+    if "_static" not in path.relative_to(BOOK).parts
+)
 
-pytestmark = pytest.mark.skipif(not (BOOK / "index.html").exists(), reason="the book is not built: run make book")
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(BOOK).as_posix())
+pytestmark = pytest.mark.skipif(
+    not (BOOK / "index.html").exists(), reason="the book is not built: run make book"
+)
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda path: path.relative_to(BOOK).as_posix()
+)
 
 
 class Page(HTMLParser):
@@ -53,14 +65,20 @@ def parsed() -> dict[Path, Page]:
 
 def test_every_chapter_has_its_page():
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
-    files = [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
+    files = [
+        toc["root"],
+        *(entry["file"] for part in toc["parts"] for entry in part["chapters"]),
+    ]
     assert not [file for file in files if not (BOOK / f"{file}.html").exists()]
 
 
 @each_page
 def test_no_directive_shows(page, parsed):
     text = "".join(parsed[page].text)
-    shown = re.findall(r"#\|\s*(?:default_exp|export|hide|echo|code-fold|eval|slow|label|fig-)\S*", text)
+    shown = re.findall(
+        r"#\|\s*(?:default_exp|export|hide|echo|code-fold|eval|slow|label|fig-)\S*",
+        text,
+    )
     assert not shown
     assert "nbdev_export(" not in text
 
@@ -76,24 +94,43 @@ def test_no_markup_is_left_over(page, parsed):
 def test_a_page_loads_nothing_from_elsewhere(page, parsed):
     outside = re.compile(r"^(?:https?:)?//")
     kinds = ("script", "img", "iframe", "source", "video", "audio", "embed", "object")
-    loaded = [tag.get("src", "") or tag.get("data", "") for tag in parsed[page].all(*kinds)]
-    loaded += [tag.get("href", "") for tag in parsed[page].all("link") if tag.get("rel") != "canonical"]
+    loaded = [
+        tag.get("src", "") or tag.get("data", "") for tag in parsed[page].all(*kinds)
+    ]
+    loaded += [
+        tag.get("href", "")
+        for tag in parsed[page].all("link")
+        if tag.get("rel") != "canonical"
+    ]
     assert not [url for url in loaded if outside.match(url)]
-    addresses = re.findall(r"https?://[^\s\"'<>)]+\.(?:js|mjs|css|woff2?)\b", page.read_text(encoding="utf-8"))
+    addresses = re.findall(
+        r"https?://[^\s\"'<>)]+\.(?:js|mjs|css|woff2?)\b",
+        page.read_text(encoding="utf-8"),
+    )
     assert not [url for url in addresses if "vega.github.io/schema" not in url]
 
 
 def test_the_styles_load_nothing_from_elsewhere():
     for style in BOOK.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
-        assert not re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", text), style
+        assert not re.findall(
+            r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", text
+        ), style
 
 
 @each_page
 def test_what_a_page_loads_is_there(page, parsed):
     wanted = [tag.get("src", "") for tag in parsed[page].all("script", "img")]
-    wanted += [tag.get("href", "") for tag in parsed[page].all("link") if tag.get("rel") == "stylesheet"]
-    here = [unquote(urlsplit(url).path) for url in wanted if url and not urlsplit(url).scheme]
+    wanted += [
+        tag.get("href", "")
+        for tag in parsed[page].all("link")
+        if tag.get("rel") == "stylesheet"
+    ]
+    here = [
+        unquote(urlsplit(url).path)
+        for url in wanted
+        if url and not urlsplit(url).scheme
+    ]
     assert not [url for url in here if not (page.parent / url).exists()]
 
 
@@ -106,23 +143,40 @@ def test_links_within_the_book_lead_somewhere(page, parsed):
             continue
         target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
         there = parsed[target].ids if target in parsed else None
-        if not target.exists() or (parts.fragment and there is not None and unquote(parts.fragment) not in there):
+        if not target.exists() or (
+            parts.fragment
+            and there is not None
+            and unquote(parts.fragment) not in there
+        ):
             dead.append(link["href"])
     assert not dead
 
 
 @each_page
 def test_every_picture_has_words(page, parsed):
-    silent = [image.get("src") for image in parsed[page].all("img") if not image.get("alt", "").strip()]
+    silent = [
+        image.get("src")
+        for image in parsed[page].all("img")
+        if not image.get("alt", "").strip()
+    ]
     assert not silent
-    charts = [tag.get("aria-label", "") for tag in parsed[page].all("div") if tag.get("class") == "vega-chart"]
+    charts = [
+        tag.get("aria-label", "")
+        for tag in parsed[page].all("div")
+        if tag.get("class") == "vega-chart"
+    ]
     assert all(label.strip() for label in charts), "say it in the chart's description"
 
 
 @each_page
 def test_a_page_with_formulas_or_charts_has_what_draws_them(page, parsed):
-    loaded = {Path(urlsplit(tag.get("src", "")).path).name for tag in parsed[page].all("script")}
-    classes = {name for _, tag in parsed[page].tags for name in tag.get("class", "").split()}
+    loaded = {
+        Path(urlsplit(tag.get("src", "")).path).name
+        for tag in parsed[page].all("script")
+    }
+    classes = {
+        name for _, tag in parsed[page].tags for name in tag.get("class", "").split()
+    }
     assert "math" not in classes or "mathjax.js" in loaded
     assert ("vega-chart" in classes) == ("charts.js" in loaded)
 
@@ -130,15 +184,33 @@ def test_a_page_with_formulas_or_charts_has_what_draws_them(page, parsed):
 @each_page
 def test_no_cell_failed(page, parsed):
     classes = [tag.get("class", "") for tag in parsed[page].all("div")]
-    assert not [name for name in classes if "output" in name.split() and ("traceback" in name or "stderr" in name)]
+    assert not [
+        name
+        for name in classes
+        if "output" in name.split() and ("traceback" in name or "stderr" in name)
+    ]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix())
+@pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix()
+)
 def test_every_exported_cell_leads_to_its_entry(chapter):
     page = BOOK / chapter.relative_to(ROOT / "nbs").with_suffix(".html")
-    code = [cell for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
-    directives = [set(re.findall(r"^#\|\s*([\w-]+)", "".join(cell["source"]), re.M)) for cell in code]
+    code = [
+        cell
+        for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    directives = [
+        set(re.findall(r"^#\|\s*([\w-]+)", "".join(cell["source"]), re.M))
+        for cell in code
+    ]
     exported = sum("export" in names and "hide" not in names for names in directives)
-    marks = re.findall(r'<div class="exported.*?</div>', page.read_text(encoding="utf-8"), re.S)
+    marks = re.findall(
+        r'<div class="exported.*?</div>', page.read_text(encoding="utf-8"), re.S
+    )
     assert len(marks) == exported
-    assert all(re.search(r'href="[^"]*api/\w+\.html#[\w.-]*annotated_transformer', mark) for mark in marks)
+    assert all(
+        re.search(r'href="[^"]*api/\w+\.html#[\w.-]*annotated_transformer', mark)
+        for mark in marks
+    )

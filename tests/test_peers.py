@@ -1,4 +1,6 @@
-"""The peers of the benchmarks compute what our model computes: the same loss, and gradients of the shared embedding."""
+"""The peers of the benchmarks compute what our model computes: the same loss, and
+gradients of the shared embedding.
+"""
 
 import sys
 from pathlib import Path
@@ -11,7 +13,9 @@ from annotated_transformer.model.config import TransformerConfig
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 peers = pytest.importorskip("peers")
 
-ARCHITECTURE = TransformerConfig(60, 60, N=2, d_model=32, d_ff=64, h=4, d_k=8, d_v=8, dropout=0.0, max_length=32)
+ARCHITECTURE = TransformerConfig(
+    60, 60, N=2, d_model=32, d_ff=64, h=4, d_k=8, d_v=8, dropout=0.0, max_length=32
+)
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -30,12 +34,18 @@ def test_a_peer_has_our_loss_and_our_gradient(name):
         model = peers.build(each, ARCHITECTURE).train()
         loss = model(*batch())
         loss.backward()
-        norms = [parameter.grad.norm() for key, parameter in model.named_parameters()
-                 if parameter.grad is not None and ("embedding" in key or "shared" in key)]
+        norms = [
+            parameter.grad.norm()
+            for key, parameter in model.named_parameters()
+            if parameter.grad is not None and ("embedding" in key or "shared" in key)
+        ]
         results.append((loss.item(), max(norms).item()))
     assert results[1] == pytest.approx(results[0], rel=1e-5)
 
 
 def test_different_weights_have_another_loss():
-    losses = {peers.build("Marian", ARCHITECTURE, seed=seed)(*batch()).item() for seed in (1, 2)}
+    losses = {
+        peers.build("Marian", ARCHITECTURE, seed=seed)(*batch()).item()
+        for seed in (1, 2)
+    }
     assert len(losses) == 2

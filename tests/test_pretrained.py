@@ -1,4 +1,6 @@
-"""Marian models imported: equal to `transformers` in every number, and one clear error for each bad directory."""
+"""Marian models imported: equal to `transformers` in every number, and one clear error
+for each bad directory.
+"""
 
 import json
 import os
@@ -32,8 +34,17 @@ from annotated_transformer.after.pretrained import (
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
-from annotated_transformer.training.checkpoint import average_checkpoints, load_model, save_model
-from annotated_transformer.translation.export import export_marian, marian_config, marian_weights, sines_first
+from annotated_transformer.training.checkpoint import (
+    average_checkpoints,
+    load_model,
+    save_model,
+)
+from annotated_transformer.translation.export import (
+    export_marian,
+    marian_config,
+    marian_weights,
+    sines_first,
+)
 from annotated_transformer.translation.search import beam, greedy
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -49,11 +60,20 @@ pytestmark = [
 
 SHIPPED = Path(str(files("annotated_transformer"))) / "pretrained" / "phrasebook-en-de"
 PAIRS = phrasebook("en", "de", "train", 400)
-TEXTS = ["March 3", "the twenty-first of March", "five kilometers", "on Sunday, March 21, 2027 at noon"]
+TEXTS = [
+    "March 3",
+    "the twenty-first of March",
+    "five kilometers",
+    "on Sunday, March 21, 2027 at noon",
+]
 VARIANTS = {
     "shared-swish": {},
     "separate-relu": {"separate": True, "activation_function": "relu"},
-    "uneven-gelu": {"activation_function": "gelu", "encoder_layers": 3, "decoder_layers": 1},
+    "uneven-gelu": {
+        "activation_function": "gelu",
+        "encoder_layers": 3,
+        "decoder_layers": 1,
+    },
 }
 
 
@@ -63,47 +83,86 @@ def learn_pieces(folder: Path) -> list[Path]:
     for side, path in enumerate(paths):
         with path.open("wb") as file:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter([pair[side] for pair in PAIRS]), model_writer=file,
-                vocab_size=160, hard_vocab_limit=False, minloglevel=2)
+                sentence_iterator=iter([pair[side] for pair in PAIRS]),
+                model_writer=file,
+                vocab_size=160,
+                hard_vocab_limit=False,
+                minloglevel=2,
+            )
     return paths
 
 
 def table_of_ids(paths: list[Path]) -> dict[str, int]:
     """OPUS-MT's order: end, unknown, codes of languages, pieces, padding last."""
-    sides = [sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in paths]
-    pieces = dict.fromkeys(side.id_to_piece(i) for side in sides for i in range(3, side.get_piece_size()))
-    return {name: i for i, name in enumerate(["</s>", "<unk>", ">>deu<<", ">>fra<<", *pieces, "<pad>"])}
+    sides = [
+        sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in paths
+    ]
+    pieces = dict.fromkeys(
+        side.id_to_piece(i) for side in sides for i in range(3, side.get_piece_size())
+    )
+    return {
+        name: i
+        for i, name in enumerate(
+            ["</s>", "<unk>", ">>deu<<", ">>fra<<", *pieces, "<pad>"]
+        )
+    }
 
 
 def randomise(model: torch.nn.Module) -> None:
     """Every parameter, and the bias of the logits, away from the value it starts with."""
     with torch.no_grad():
-        for name, tensor in [*model.named_parameters(), ("final_logits_bias", model.final_logits_bias)]:
+        for name, tensor in [
+            *model.named_parameters(),
+            ("final_logits_bias", model.final_logits_bias),
+        ]:
             if "embed_positions" not in name:
                 tensor.add_(0.2 * torch.randn_like(tensor))
 
 
 def make(folder: Path, separate: bool = False, **settings):
-    """A Marian directory as `transformers` writes it, of random weights; returns its model and its tokenizer."""
+    """A Marian directory as `transformers` writes it, of random weights; returns its
+    model and its tokenizer.
+    """
     folder.mkdir()
     paths = learn_pieces(folder)
-    tables = [table_of_ids([path]) for path in paths] if separate else [table_of_ids(paths)]
+    tables = (
+        [table_of_ids([path]) for path in paths] if separate else [table_of_ids(paths)]
+    )
     if separate:  # OPUS-MT's two tables are equally long
         short, long = sorted(tables, key=len)
         pad = short.pop("<pad>")
-        short |= {f"filler{i}": pad + i for i in range(len(long) - 1 - pad)} | {"<pad>": len(long) - 1}
+        short |= {f"filler{i}": pad + i for i in range(len(long) - 1 - pad)} | {
+            "<pad>": len(long) - 1
+        }
     files = [folder / "vocab.json", folder / "target_vocab.json"]
     for path, table in zip(files, tables, strict=False):
         path.write_text(json.dumps(table), encoding="utf-8")
     size = len(tables[0])
     tokenizer = transformers.MarianTokenizer(
-        *map(str, paths), str(files[0]), str(files[1]) if separate else None, source_lang="en", target_lang="de",
-        separate_vocabs=separate)
+        *map(str, paths),
+        str(files[0]),
+        str(files[1]) if separate else None,
+        source_lang="en",
+        target_lang="de",
+        separate_vocabs=separate,
+    )
     defaults = dict(
-        vocab_size=size, decoder_vocab_size=size, d_model=32, encoder_layers=2, decoder_layers=2,
-        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
-        activation_function="swish", scale_embedding=True, pad_token_id=size - 1, decoder_start_token_id=size - 1,
-        max_position_embeddings=40, share_encoder_decoder_embeddings=not separate)
+        vocab_size=size,
+        decoder_vocab_size=size,
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        activation_function="swish",
+        scale_embedding=True,
+        pad_token_id=size - 1,
+        decoder_start_token_id=size - 1,
+        max_position_embeddings=40,
+        share_encoder_decoder_embeddings=not separate,
+    )
     torch.manual_seed(3)
     model = transformers.MarianMTModel(transformers.MarianConfig(**defaults | settings))
     randomise(model)
@@ -114,7 +173,9 @@ def make(folder: Path, separate: bool = False, **settings):
 
 
 class Case:
-    """One variant: the directory, their model and tokenizer, the imported folder, our translator."""
+    """One variant: the directory, their model and tokenizer, the imported folder, our
+    translator.
+    """
 
     def __init__(self, home: Path, **settings):
         self.folder, self.out = home / "marian", home / "ours"
@@ -140,7 +201,9 @@ def copy(plain, tmp_path) -> Path:
 
 
 def encoded(case: Case):
-    """A padded batch of sources, its mask, and random targets that begin with the padding token."""
+    """A padded batch of sources, its mask, and random targets that begin with the
+    padding token.
+    """
     batch = case.tokenizer(TEXTS, return_tensors="pt", padding=True)
     torch.manual_seed(1)
     tgt = torch.randint(3, case.model.config.decoder_vocab_size - 1, (len(TEXTS), 9))
@@ -159,8 +222,14 @@ def test_encoder_and_logits_are_equal(case):
         memory, _ = ours.encode(src)
         expected = case.model.model.encoder(src, attention_mask=mask).last_hidden_state
         logits = ours(src, tgt)
-        their_logits = case.model(src, attention_mask=mask, decoder_input_ids=tgt).logits
-    assert torch.allclose(memory[mask == 1], expected[..., sines_first(32).argsort()][mask == 1], atol=1e-5)
+        their_logits = case.model(
+            src, attention_mask=mask, decoder_input_ids=tgt
+        ).logits
+    assert torch.allclose(
+        memory[mask == 1],
+        expected[..., sines_first(32).argsort()][mask == 1],
+        atol=1e-5,
+    )
     assert torch.allclose(logits, their_logits, atol=1e-4) and their_logits.std() > 0.5
     assert (logits - their_logits).abs().max() < 2e-5  # what is left is rounding
 
@@ -170,32 +239,52 @@ def test_cached_steps_equal_the_whole_pass(case):
     model = case.translator.model
     with torch.inference_mode():
         whole, cache = model(src, tgt), model.start(src)
-        steps = torch.stack([model.step(tgt[:, i], cache) for i in range(tgt.size(1))], dim=1)
+        steps = torch.stack(
+            [model.step(tgt[:, i], cache) for i in range(tgt.size(1))], dim=1
+        )
     assert torch.allclose(steps, whole, atol=1e-4)
 
 
 def test_greedy_and_beam_find_the_same_tokens(case):
     src, mask, _ = encoded(case)
     config = case.model.config
-    settings = dict(attention_mask=mask, max_new_tokens=12, do_sample=False, bad_words_ids=[[config.pad_token_id]],
-                    forced_eos_token_id=None)
+    settings = dict(
+        attention_mask=mask,
+        max_new_tokens=12,
+        do_sample=False,
+        bad_words_ids=[[config.pad_token_id]],
+        forced_eos_token_id=None,
+    )
     theirs = case.model.generate(src, num_beams=1, **settings)[:, 1:].tolist()
     special = (config.pad_token_id, config.eos_token_id)
     theirs = [[i for i in row if i not in special] for row in theirs]
     found = greedy(case.translator.model, src, max_length=12)
     assert [hypothesis.tokens for hypothesis in found] == theirs
-    theirs = case.model.generate(src, num_beams=4, length_penalty=0.0, **settings)[:, 1:].tolist()
+    theirs = case.model.generate(src, num_beams=4, length_penalty=0.0, **settings)[
+        :, 1:
+    ].tolist()
     found = beam(case.translator.model, src, beam_size=4, alpha=0.0, max_length=12)
-    assert [rows[0].tokens for rows in found] == [[i for i in row if i not in special] for row in theirs]
+    assert [rows[0].tokens for rows in found] == [
+        [i for i in row if i not in special] for row in theirs
+    ]
 
 
 def test_scores_are_their_log_probabilities(case):
     targets = ["3. März", "der einundzwanzigste März", "fünf Kilometer", "am Sonntag"]
-    for text, target, score in zip(TEXTS, targets, case.translator.score(TEXTS, targets, "keep"), strict=True):
+    for text, target, score in zip(
+        TEXTS, targets, case.translator.score(TEXTS, targets, "keep"), strict=True
+    ):
         batch = case.tokenizer([text], text_target=[target], return_tensors="pt")
         with torch.inference_mode():
-            expected = case.model(**batch).logits.log_softmax(-1).gather(2, batch.labels[..., None]).flatten()
-        assert score.token_log_probabilities == pytest.approx(expected.tolist(), abs=1e-4)
+            expected = (
+                case.model(**batch)
+                .logits.log_softmax(-1)
+                .gather(2, batch.labels[..., None])
+                .flatten()
+            )
+        assert score.token_log_probabilities == pytest.approx(
+            expected.tolist(), abs=1e-4
+        )
 
 
 def test_attention_is_theirs_in_every_head(case):
@@ -204,8 +293,12 @@ def test_attention_is_theirs_in_every_head(case):
     batch = case.tokenizer([text], text_target=[target], return_tensors="pt")
     with torch.inference_mode():
         theirs = case.model(**batch, output_attentions=True)
-    assert torch.allclose(found.encoder, torch.cat(theirs.encoder_attentions), atol=1e-5)
-    assert torch.allclose(found.decoder, torch.cat(theirs.decoder_attentions), atol=1e-5)
+    assert torch.allclose(
+        found.encoder, torch.cat(theirs.encoder_attentions), atol=1e-5
+    )
+    assert torch.allclose(
+        found.decoder, torch.cat(theirs.decoder_attentions), atol=1e-5
+    )
     assert torch.allclose(found.cross, torch.cat(theirs.cross_attentions), atol=1e-5)
     assert found.inputs[0] == "<pad>" and found.target[-1] == found.source[-1] == "</s>"
     assert len(found.encoder) == case.model.config.encoder_layers
@@ -213,10 +306,17 @@ def test_attention_is_theirs_in_every_head(case):
 
 
 def test_batches_change_nothing_though_padding_is_the_last_token(case):
-    one_by_one = [case.translator.translate([text], 2, unknown="keep")[0] for text in TEXTS[:3]]
+    one_by_one = [
+        case.translator.translate([text], 2, unknown="keep")[0] for text in TEXTS[:3]
+    ]
     assert case.translator.translate(TEXTS[:3], 2, unknown="keep") == one_by_one
-    totals = [score.total for score in case.translator.score(TEXTS, TEXTS[::-1], "keep")]
-    alone = [case.translator.score([a], [b], "keep")[0].total for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
+    totals = [
+        score.total for score in case.translator.score(TEXTS, TEXTS[::-1], "keep")
+    ]
+    alone = [
+        case.translator.score([a], [b], "keep")[0].total
+        for a, b in zip(TEXTS, TEXTS[::-1], strict=True)
+    ]
     assert totals == pytest.approx(alone, abs=1e-3)
 
 
@@ -224,11 +324,17 @@ def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
     model, tokenizer = load_model(cli.SHIPPED)
     (tmp_path / "config.json").write_text(json.dumps(marian_config(model.config)))
     config = read_marian_config(tmp_path)
-    assert config.activation == "relu" and (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
+    assert config.activation == "relu" and (
+        config.pad_id,
+        config.bos_id,
+        config.eos_id,
+    ) == (0, 1, 2)
     weights = convert_weights(marian_weights(model), config, tmp_path)
     returned = MarianTransformer(config).eval()
     returned.load_state_dict(weights, strict=False)
-    assert all(torch.equal(weights[name], tensor) for name, tensor in model.named_parameters())
+    assert all(
+        torch.equal(weights[name], tensor) for name, tensor in model.named_parameters()
+    )
     src = torch.tensor(tokenizer.encode_source(["March 3"]))
     assert torch.allclose(returned(src, src), model(src, src), atol=1e-4)
 
@@ -236,8 +342,18 @@ def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
 # ---- words ----
 
 ODD = [
-    "March 3", " two  spaces ", "1,234.50 %", "ÉCLAIR ½ ﬁve", "snow ☃ 漢字", "“quoted” – it’s …",
-    ">>deu<< five kilometers", ">>deu<<five", "a >> b << c", "x" * 70, "tab\tand\u00a0space", "",
+    "March 3",
+    " two  spaces ",
+    "1,234.50 %",
+    "ÉCLAIR ½ ﬁve",
+    "snow ☃ 漢字",
+    "“quoted” – it’s …",
+    ">>deu<< five kilometers",
+    ">>deu<<five",
+    "a >> b << c",
+    "x" * 70,
+    "tab\tand\u00a0space",
+    "",
 ]
 
 
@@ -251,7 +367,9 @@ def test_ids_and_texts_are_those_of_their_tokenizer(case):
     rows += torch.randint(0, ours.tgt_vocab_size, (20, 12)).tolist()
     theirs = [case.tokenizer.decode(row, skip_special_tokens=True) for row in rows]
     assert ours.decode(rows) == theirs
-    assert sum(a == b for a, b in zip(theirs, texts, strict=False)) > 40  # the rest has letters without a piece
+    assert (
+        sum(a == b for a, b in zip(theirs, texts, strict=False)) > 40
+    )  # the rest has letters without a piece
 
 
 def test_text_that_looks_like_a_special_token_is_text(plain):
@@ -261,11 +379,15 @@ def test_text_that_looks_like_a_special_token_is_text(plain):
 def test_a_code_is_one_token_and_an_unknown_one_is_refused(plain):
     tokenizer = plain.translator.tokenizer
     assert tokenizer.source_tokens(">>fra<< five")[0] == ">>fra<<"
-    with pytest.raises(ValueError, match="unknown target language '>>fre<<': did you mean '>>fra<<'"):
+    with pytest.raises(
+        ValueError, match="unknown target language '>>fre<<': did you mean '>>fra<<'"
+    ):
         plain.translator.translate([">>fre<< five"])
     for split in (False, True):
         with pytest.raises(ValueError, match="^line 2: unknown target language"):
-            plain.translator.translate(["five", ">>fre<< five"], unknown="keep", split=split)
+            plain.translator.translate(
+                ["five", ">>fre<< five"], unknown="keep", split=split
+            )
 
 
 def test_every_part_of_a_long_line_keeps_its_code(plain):
@@ -274,12 +396,16 @@ def test_every_part_of_a_long_line_keeps_its_code(plain):
     parts = plain.translator.translate(apart, 1, unknown="keep")
     assert plain.translator.tokenizer.prefix(">>deu<<five") == ">>deu<<"
     assert plain.translator.tokenizer.prefix("five >>") == ""
-    assert plain.translator.translate([">>deu<< " + long], 1, split=True, unknown="keep") == [" ".join(parts)]
+    assert plain.translator.translate(
+        [">>deu<< " + long], 1, split=True, unknown="keep"
+    ) == [" ".join(parts)]
 
 
 def test_unknown_characters_are_named(plain):
     assert plain.translator.tokenizer.unknown_characters("five ☃") == ["☃"]
-    with pytest.raises(ValueError, match="line 1 has characters that this model never saw: ☃"):
+    with pytest.raises(
+        ValueError, match="line 1 has characters that this model never saw: ☃"
+    ):
         plain.translator.translate(["five ☃"])
     assert plain.translator.translate(["five ☃"], unknown="keep")
     with pytest.raises(ValueError, match="at most 40"):
@@ -296,14 +422,23 @@ def test_an_imported_folder_holds_its_own_tokenizer_and_loads_the_same(case, tmp
     assert (tokenizer.src_lang, tokenizer.tgt_lang) == ("en", "de")
     assert tokenizer.joint == (not (case.folder / "target_vocab.json").exists())
     src, _, tgt = encoded(case)
-    assert torch.equal(model(src, tgt), case.translator.model(src, tgt)) and not model.training
+    assert (
+        torch.equal(model(src, tgt), case.translator.model(src, tgt))
+        and not model.training
+    )
 
 
 def old_layout(folder: Path, model: torch.nn.Module, half: bool = False) -> None:
-    """Weights as older repositories have them: a pickle, every tied matrix under each of its names, position codes."""
+    """Weights as older repositories have them: a pickle, every tied matrix under each
+    of its names, position codes.
+    """
     tensors = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     if half:  # their code would load the codes rounded to 16 bits, which ours never are
-        tensors = {name: tensor.half() for name, tensor in tensors.items() if "embed_positions" not in name}
+        tensors = {
+            name: tensor.half()
+            for name, tensor in tensors.items()
+            if "embed_positions" not in name
+        }
     torch.save(tensors, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
@@ -312,20 +447,32 @@ def old_layout(folder: Path, model: torch.nn.Module, half: bool = False) -> None
 def test_older_repositories_are_read_too(plain, copy, tmp_path, half):
     old_layout(copy, plain.model, half)
     settings = json.loads((copy / "config.json").read_text())
-    extra = {"static_position_embeddings": True, "normalize_before": False, "bos_token_id": 0, "num_beams": 6}
+    extra = {
+        "static_position_embeddings": True,
+        "normalize_before": False,
+        "bos_token_id": 0,
+        "num_beams": 6,
+    }
     (copy / "config.json").write_text(json.dumps(settings | extra))
     (copy / "tokenizer_config.json").unlink()
     assert "lm_head.weight" in read_marian_tensors(copy)
     import_marian(copy, tmp_path / "out", "en", "fi")
     translator = open_translator(tmp_path / "out")
-    assert (translator.tokenizer.src_lang, translator.tokenizer.tgt_lang) == ("en", "fi")
+    assert (translator.tokenizer.src_lang, translator.tokenizer.tgt_lang) == (
+        "en",
+        "fi",
+    )
     src, mask, tgt = encoded(plain)
-    theirs = transformers.MarianMTModel.from_pretrained(copy, dtype=torch.float32).eval()
+    theirs = transformers.MarianMTModel.from_pretrained(
+        copy, dtype=torch.float32
+    ).eval()
     with torch.inference_mode():
         expected = theirs(src, attention_mask=mask, decoder_input_ids=tgt).logits
         assert torch.allclose(translator.model(src, tgt), expected, atol=1e-4)
     size = (tmp_path / "out" / "model.safetensors").stat().st_size
-    assert size < (plain.out / "model.safetensors").stat().st_size * (0.6 if half else 1.1)
+    assert size < (plain.out / "model.safetensors").stat().st_size * (
+        0.6 if half else 1.1
+    )
 
 
 def test_languages_that_nobody_names_are_undetermined(copy):
@@ -334,71 +481,188 @@ def test_languages_that_nobody_names_are_undetermined(copy):
 
 
 def test_the_settings_of_published_models_are_understood(tmp_path):
-    """A config.json with all the fields that older releases of `transformers` wrote for OPUS-MT."""
+    """A config.json with all the fields that older releases of `transformers` wrote for
+    OPUS-MT.
+    """
     published = {
-        "_num_labels": 3, "activation_dropout": 0.0, "activation_function": "swish", "add_bias_logits": False,
-        "add_final_layer_norm": False, "architectures": ["MarianMTModel"], "attention_dropout": 0.0,
-        "bad_words_ids": [[58100]], "bos_token_id": 0, "classif_dropout": 0.0, "d_model": 512,
-        "decoder_attention_heads": 8, "decoder_ffn_dim": 2048, "decoder_layerdrop": 0.0, "decoder_layers": 6,
-        "decoder_start_token_id": 58100, "dropout": 0.1, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048,
-        "encoder_layerdrop": 0.0, "encoder_layers": 6, "eos_token_id": 0, "extra_pos_embeddings": 58101,
-        "init_std": 0.02, "is_encoder_decoder": True, "max_length": 512, "max_position_embeddings": 512,
-        "model_type": "marian", "normalize_before": False, "normalize_embedding": False, "num_beams": 6,
-        "num_hidden_layers": 6, "pad_token_id": 58100, "scale_embedding": True, "static_position_embeddings": True,
+        "_num_labels": 3,
+        "activation_dropout": 0.0,
+        "activation_function": "swish",
+        "add_bias_logits": False,
+        "add_final_layer_norm": False,
+        "architectures": ["MarianMTModel"],
+        "attention_dropout": 0.0,
+        "bad_words_ids": [[58100]],
+        "bos_token_id": 0,
+        "classif_dropout": 0.0,
+        "d_model": 512,
+        "decoder_attention_heads": 8,
+        "decoder_ffn_dim": 2048,
+        "decoder_layerdrop": 0.0,
+        "decoder_layers": 6,
+        "decoder_start_token_id": 58100,
+        "dropout": 0.1,
+        "encoder_attention_heads": 8,
+        "encoder_ffn_dim": 2048,
+        "encoder_layerdrop": 0.0,
+        "encoder_layers": 6,
+        "eos_token_id": 0,
+        "extra_pos_embeddings": 58101,
+        "init_std": 0.02,
+        "is_encoder_decoder": True,
+        "max_length": 512,
+        "max_position_embeddings": 512,
+        "model_type": "marian",
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "num_beams": 6,
+        "num_hidden_layers": 6,
+        "pad_token_id": 58100,
+        "scale_embedding": True,
+        "static_position_embeddings": True,
         "vocab_size": 58101,
     }
     (tmp_path / "config.json").write_text(json.dumps(published))
     config = read_marian_config(tmp_path)
-    assert (config.N, config.decoder_N, config.h, config.d_k, config.d_ff) == (6, 6, 8, 64, 2048)
-    assert (config.pad_id, config.bos_id, config.eos_id, config.max_length) == (58100, 58100, 0, 512)
-    assert config.shared_vocab and config.tgt_vocab_size == 58101 and config.activation == "swish"
+    assert (config.N, config.decoder_N, config.h, config.d_k, config.d_ff) == (
+        6,
+        6,
+        8,
+        64,
+        2048,
+    )
+    assert (config.pad_id, config.bos_id, config.eos_id, config.max_length) == (
+        58100,
+        58100,
+        0,
+        512,
+    )
+    assert (
+        config.shared_vocab
+        and config.tgt_vocab_size == 58101
+        and config.activation == "swish"
+    )
 
 
 def change(folder: Path, name: str = "config.json", **values) -> None:
     """Set fields of a JSON file; None takes one away."""
     found = json.loads((folder / name).read_text()) | values
-    (folder / name).write_text(json.dumps({key: value for key, value in found.items() if value is not None}))
+    (folder / name).write_text(
+        json.dumps({key: value for key, value in found.items() if value is not None})
+    )
 
 
 def change_tensors(folder: Path, **changes) -> None:
-    """Replace, add or, with None, take away tensors; dots are written as double underscores."""
+    """Replace, add or, with None, take away tensors; dots are written as double
+    underscores.
+    """
     from safetensors.torch import save_file
 
-    tensors = read_marian_tensors(folder) | {name.replace("__", "."): value for name, value in changes.items()}
-    save_file({name: tensor for name, tensor in tensors.items() if tensor is not None}, folder / "model.safetensors")
+    tensors = read_marian_tensors(folder) | {
+        name.replace("__", "."): value for name, value in changes.items()
+    }
+    save_file(
+        {name: tensor for name, tensor in tensors.items() if tensor is not None},
+        folder / "model.safetensors",
+    )
 
 
 BIAS = "model__encoder__layers__0__fc1__bias"
 FAULTS = {
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
-    "broken config": (lambda f: (f / "config.json").write_text("{"), "config.json can't be read"),
-    "another kind": (lambda f: change(f, model_type="t5"), "type 't5': only 'marian' can be imported"),
-    "unscaled": (lambda f: change(f, scale_embedding=False), "scale_embedding is False"),
-    "untied": (lambda f: change(f, tie_word_embeddings=False), "tie_word_embeddings is False"),
-    "pre-norm": (lambda f: change(f, normalize_before=True), "normalize_before is True"),
-    "heads": (lambda f: change(f, decoder_attention_heads=8), "encoder_attention_heads and decoder_attention_heads"),
-    "activation": (lambda f: change(f, activation_function="swishy"), "did you mean 'swish'"),
+    "broken config": (
+        lambda f: (f / "config.json").write_text("{"),
+        "config.json can't be read",
+    ),
+    "another kind": (
+        lambda f: change(f, model_type="t5"),
+        "type 't5': only 'marian' can be imported",
+    ),
+    "unscaled": (
+        lambda f: change(f, scale_embedding=False),
+        "scale_embedding is False",
+    ),
+    "untied": (
+        lambda f: change(f, tie_word_embeddings=False),
+        "tie_word_embeddings is False",
+    ),
+    "pre-norm": (
+        lambda f: change(f, normalize_before=True),
+        "normalize_before is True",
+    ),
+    "heads": (
+        lambda f: change(f, decoder_attention_heads=8),
+        "encoder_attention_heads and decoder_attention_heads",
+    ),
+    "activation": (
+        lambda f: change(f, activation_function="swishy"),
+        "did you mean 'swish'",
+    ),
     "lacks d_model": (lambda f: change(f, d_model=None), "lacks the setting 'd_model'"),
-    "starts at the end": (lambda f: change(f, decoder_start_token_id=0), "bos_id and eos_id are both 0"),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "neither model.safetensors nor pytorch_model.bin"),
+    "starts at the end": (
+        lambda f: change(f, decoder_start_token_id=0),
+        "bos_id and eos_id are both 0",
+    ),
+    "no weights": (
+        lambda f: (f / "model.safetensors").unlink(),
+        "neither model.safetensors nor pytorch_model.bin",
+    ),
     "truncated": (
-        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-99]), "is damaged"),
-    "missing tensor": (lambda f: change_tensors(f, **{BIAS: None}), "'model.encoder.layers.0.fc1.bias' is missing"),
-    "wrong shape": (lambda f: change_tensors(f, **{BIAS: torch.zeros(47)}), "has shape (47,)"),
-    "unknown tensor": (lambda f: change_tensors(f, model__norm=torch.zeros(3)), "no place for the tensor 'model.norm'"),
+        lambda f: (f / "model.safetensors").write_bytes(
+            (f / "model.safetensors").read_bytes()[:-99]
+        ),
+        "is damaged",
+    ),
+    "missing tensor": (
+        lambda f: change_tensors(f, **{BIAS: None}),
+        "'model.encoder.layers.0.fc1.bias' is missing",
+    ),
+    "wrong shape": (
+        lambda f: change_tensors(f, **{BIAS: torch.zeros(47)}),
+        "has shape (47,)",
+    ),
+    "unknown tensor": (
+        lambda f: change_tensors(f, model__norm=torch.zeros(3)),
+        "no place for the tensor 'model.norm'",
+    ),
     "own output matrix": (
-        lambda f: change_tensors(f, lm_head__weight=torch.zeros(3, 3)), "lm_head.weight differs"),
+        lambda f: change_tensors(f, lm_head__weight=torch.zeros(3, 3)),
+        "lm_head.weight differs",
+    ),
     "trained positions": (
-        lambda f: change_tensors(f, model__encoder__embed_positions__weight=torch.zeros(40, 32)), "no sinusoids"),
+        lambda f: change_tensors(
+            f, model__encoder__embed_positions__weight=torch.zeros(40, 32)
+        ),
+        "no sinusoids",
+    ),
     "more positions": (
-        lambda f: change_tensors(f, model__encoder__embed_positions__weight=torch.zeros(41, 32)), "no sinusoids"),
+        lambda f: change_tensors(
+            f, model__encoder__embed_positions__weight=torch.zeros(41, 32)
+        ),
+        "no sinusoids",
+    ),
     "no vocabulary": (lambda f: (f / "vocab.json").unlink(), "vocab.json is missing"),
-    "no <unk>": (lambda f: change(f, "vocab.json", **{"<unk>": None}), "no table of ids"),
-    "one token less": (lambda f: change(f, "vocab.json", **{"▁March": None}), "don't belong together"),
-    "padding elsewhere": (lambda f: change(f, "vocab.json", **{"<pad>": 5}), "don't belong together"),
+    "no <unk>": (
+        lambda f: change(f, "vocab.json", **{"<unk>": None}),
+        "no table of ids",
+    ),
+    "one token less": (
+        lambda f: change(f, "vocab.json", **{"▁March": None}),
+        "don't belong together",
+    ),
+    "padding elsewhere": (
+        lambda f: change(f, "vocab.json", **{"<pad>": 5}),
+        "don't belong together",
+    ),
     "no pieces": (lambda f: (f / "source.spm").unlink(), "source.spm is missing"),
-    "empty pieces": (lambda f: (f / "source.spm").write_bytes(b""), "source.spm is damaged"),
-    "broken pieces": (lambda f: (f / "target.spm").write_bytes(b"nothing"), "target.spm is damaged"),
+    "empty pieces": (
+        lambda f: (f / "source.spm").write_bytes(b""),
+        "source.spm is damaged",
+    ),
+    "broken pieces": (
+        lambda f: (f / "target.spm").write_bytes(b"nothing"),
+        "target.spm is damaged",
+    ),
 }
 
 
@@ -419,7 +683,9 @@ def test_a_pickle_that_would_run_code_is_refused(copy, tmp_path):
 
     (copy / "model.safetensors").unlink()
     torch.save({"trap": Trap()}, copy / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="pytorch_model.bin is damaged or holds something else"):
+    with pytest.raises(
+        ValueError, match="pytorch_model.bin is damaged or holds something else"
+    ):
         import_marian(copy, tmp_path / "out")
     assert not (tmp_path / "sprung").exists()
 
@@ -435,8 +701,13 @@ def test_nobody_elses_model_is_overwritten(plain, copy, tmp_path):
 
 
 def test_an_imported_folder_is_not_taken_for_one_of_the_papers(plain, tmp_path):
-    for action in (lambda: load_model(plain.out), lambda: average_checkpoints([plain.out], tmp_path / "mean")):
-        with pytest.raises(ValueError, match="holds a marian model: open it with .*open_translator"):
+    for action in (
+        lambda: load_model(plain.out),
+        lambda: average_checkpoints([plain.out], tmp_path / "mean"),
+    ):
+        with pytest.raises(
+            ValueError, match="holds a marian model: open it with .*open_translator"
+        ):
             action()
     assert not (tmp_path / "mean").exists()
 
@@ -455,11 +726,15 @@ def test_damage_after_the_import_is_noticed(plain, tmp_path):
 
 def test_a_missing_package_is_named_with_the_remedy(plain, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ValueError, match=r"pip install 'annotated-transformer\[export\]'"):
+    with pytest.raises(
+        ValueError, match=r"pip install 'annotated-transformer\[export\]'"
+    ):
         open_translator(plain.out)
 
 
-@pytest.mark.parametrize("setting, value", [("activation", "tanh"), ("decoder_N", 0), ("kind", "bert")])
+@pytest.mark.parametrize(
+    "setting, value", [("activation", "tanh"), ("decoder_N", 0), ("kind", "bert")]
+)
 def test_settings_out_of_range_are_named(setting, value):
     with pytest.raises(ValueError, match=setting):
         MarianConfig(9, 9, **{setting: value})
@@ -468,7 +743,10 @@ def test_settings_out_of_range_are_named(setting, value):
 def test_vocabularies_of_unequal_unknown_tokens_are_refused(case):
     config, tokenizer = read_marian_config(case.folder), case.translator.tokenizer
     check_vocabulary(config, tokenizer, case.folder)
-    vocab, other = dict(tokenizer.target.vocab), next(name for name in tokenizer.target.vocab if name[0] == "▁")
+    vocab, other = (
+        dict(tokenizer.target.vocab),
+        next(name for name in tokenizer.target.vocab if name[0] == "▁"),
+    )
     vocab["<unk>"], vocab[other] = vocab[other], vocab["<unk>"]
     mixed = replace(tokenizer, target=Pieces(tokenizer.target.model, vocab))
     with pytest.raises(ValueError, match="don't belong together"):
@@ -492,10 +770,17 @@ def test_an_exported_folder_is_refused_by_name(case, tmp_path):
 
 def test_a_piece_without_an_id_is_named(case):
     tokenizer = case.translator.tokenizer
-    piece = next(piece for piece in tokenizer.source.processor.encode(TEXTS[0], out_type=str) if len(piece) > 2)
+    piece = next(
+        piece
+        for piece in tokenizer.source.processor.encode(TEXTS[0], out_type=str)
+        if len(piece) > 2
+    )
     vocab = {name: i for name, i in tokenizer.source.vocab.items() if name != piece}
     lacking = replace(tokenizer, source=Pieces(tokenizer.source.model, vocab))
-    assert lacking.unknown_characters(TEXTS[0]) == [piece] and tokenizer.unknown_characters(TEXTS[0]) == []
+    assert (
+        lacking.unknown_characters(TEXTS[0]) == [piece]
+        and tokenizer.unknown_characters(TEXTS[0]) == []
+    )
     assert tokenizer.unknown_characters(f">>zzz<< {TEXTS[0]}") == [">>zzz<<"]
 
 
@@ -504,9 +789,13 @@ def test_a_piece_without_an_id_is_named(case):
 
 def test_parameters_are_counted_and_flops_are_those_measured(case):
     config, model = case.translator.model.config, case.translator.model
-    assert sum(marian_parameters(config).values()) == sum(p.numel() for p in model.parameters())
+    assert sum(marian_parameters(config).values()) == sum(
+        p.numel() for p in model.parameters()
+    )
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        MarianTransformer(config)(torch.ones(1, 7, dtype=torch.long), torch.ones(1, 5, dtype=torch.long))
+        MarianTransformer(config)(
+            torch.ones(1, 7, dtype=torch.long), torch.ones(1, 5, dtype=torch.long)
+        )
     assert marian_flops(config, 7, 5).forward == counter.get_total_flops()
     sizes = dict(N=2, d_model=16, d_ff=32, h=2, d_k=8, d_v=8)
     even = MarianConfig(20, 20, decoder_N=2, **sizes)
@@ -515,7 +804,9 @@ def test_parameters_are_counted_and_flops_are_those_measured(case):
 
 def test_a_fresh_model_starts_like_the_papers():
     torch.manual_seed(0)
-    config = MarianConfig(20, 20, N=1, decoder_N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8)
+    config = MarianConfig(
+        20, 20, N=1, decoder_N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8
+    )
     model = MarianTransformer(config)
     layer = model.decoder.layers[0]
     assert (layer.self_attention.W_Q.bias == 0).all() and (model.logits_bias == 0).all()
@@ -533,17 +824,31 @@ def test_the_command_has_help_with_an_example(run):
 def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_path):
     out = tmp_path / "model"
     status, printed, _ = run("import", plain.folder, out)
-    assert status == 0 and f"imported {plain.folder} into {out}" in printed.replace("\n", "")
+    assert status == 0 and f"imported {plain.folder} into {out}" in printed.replace(
+        "\n", ""
+    )
     status, printed, _ = run("translate", "-m", out, "--unknown", "keep", TEXTS[0])
-    assert status == 0 and printed == plain.translator.translate(TEXTS[:1], unknown="keep")[0] + "\n"
+    assert (
+        status == 0
+        and printed == plain.translator.translate(TEXTS[:1], unknown="keep")[0] + "\n"
+    )
     status, printed, _ = run("info", out)
-    assert status == 0 and f"{sum(p.numel() for p in plain.translator.model.parameters()):,}" in printed
+    assert (
+        status == 0
+        and f"{sum(p.numel() for p in plain.translator.model.parameters()):,}"
+        in printed
+    )
     assert "decoder_N" in printed
-    status, _, _ = run("attend", "-m", out, TEXTS[0], "3. März", "--out", tmp_path / "page.html")
-    assert status == 0 and "encoder self-attention" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    status, _, _ = run(
+        "attend", "-m", out, TEXTS[0], "3. März", "--out", tmp_path / "page.html"
+    )
+    assert status == 0 and "encoder self-attention" in (
+        tmp_path / "page.html"
+    ).read_text(encoding="utf-8")
     status, printed, _ = run("score", "-m", out, TEXTS[0], "3. März")
     assert status == 0 and float(printed.split("\t")[0]) == pytest.approx(
-        plain.translator.score(TEXTS[:1], ["3. März"])[0].total, abs=1e-3)
+        plain.translator.score(TEXTS[:1], ["3. März"])[0].total, abs=1e-3
+    )
     for name, text in (("test.en", TEXTS[0]), ("test.de", "3. März")):
         (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
     files = ["--source", tmp_path / "test.en", "--reference", tmp_path / "test.de"]
@@ -554,10 +859,19 @@ def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_pat
 def test_the_command_line_refuses_in_one_line(run, plain, copy, tmp_path):
     (copy / "vocab.json").unlink()
     status, _, err = run("import", copy, tmp_path / "out")
-    assert status == 2 and err.startswith("error: ") and err.count("\n") == 1 and "vocab.json is missing" in err
+    assert (
+        status == 2
+        and err.startswith("error: ")
+        and err.count("\n") == 1
+        and "vocab.json is missing" in err
+    )
     for form in ("marian", "onnx"):
         status, _, err = run("export", form, tmp_path / "out", "-m", plain.out)
-        assert status == 2 and err.count("\n") == 1 and "the directory that it was imported from" in err
+        assert (
+            status == 2
+            and err.count("\n") == 1
+            and "the directory that it was imported from" in err
+        )
     assert not (tmp_path / "out").exists()
     status, _, err = run("translate", "-m", copy, "one")
     assert status == 2 and err.count("\n") == 1 and "Traceback" not in err

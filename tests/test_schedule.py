@@ -9,12 +9,17 @@ from torch import nn
 from annotated_transformer.training.schedule import adam, noam, peak_factor
 
 
-@pytest.mark.parametrize(("step", "rate"), [(1, 1.7469281e-07), (4_000, 6.9877124e-04), (100_000, 1.3975425e-04)])
+@pytest.mark.parametrize(
+    ("step", "rate"),
+    [(1, 1.7469281e-07), (4_000, 6.9877124e-04), (100_000, 1.3975425e-04)],
+)
 def test_values_of_the_base_model(step, rate):
     assert noam(step, 512, 4_000) == pytest.approx(rate, rel=1e-6)
 
 
-@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4_000), (1_024, 4_000), (128, 10), (64, 1)])
+@pytest.mark.parametrize(
+    ("d_model", "warmup"), [(512, 4_000), (1_024, 4_000), (128, 10), (64, 1)]
+)
 def test_the_peak_is_at_the_warm_up_and_nowhere_else(d_model, warmup):
     rates = [noam(step, d_model, warmup) for step in range(1, 3 * warmup + 2)]
     assert rates.index(max(rates)) + 1 == warmup and rates.count(max(rates)) == 1
@@ -27,7 +32,9 @@ def test_it_climbs_in_a_straight_line_and_falls_with_the_root():
 
 
 def test_a_peak_is_reached():
-    assert noam(2_000, 128, 2_000, peak_factor(0.005, 128, 2_000)) == pytest.approx(0.005)
+    assert noam(2_000, 128, 2_000, peak_factor(0.005, 128, 2_000)) == pytest.approx(
+        0.005
+    )
 
 
 @pytest.mark.parametrize(("step", "warmup"), [(0, 4_000), (-1, 4_000), (1, 0)])
@@ -39,7 +46,9 @@ def test_counting_from_zero_is_refused(step, warmup):
 def test_adam_has_the_papers_constants_and_follows_its_formula():
     layer = nn.Linear(3, 2, bias=False).double()
     optimizer = adam(layer)
-    assert optimizer.defaults["betas"] == (0.9, 0.98) and optimizer.defaults["eps"] == 1e-9
+    assert (
+        optimizer.defaults["betas"] == (0.9, 0.98) and optimizer.defaults["eps"] == 1e-9
+    )
     w, m, v = layer.weight.detach().clone(), 0, 0
     for t in range(1, 6):
         gradient = torch.randn(2, 3).double()

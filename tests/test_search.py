@@ -1,4 +1,6 @@
-"""Search against its definitions: enumeration of every output, forced scores, sentences one by one, and limits."""
+"""Search against its definitions: enumeration of every output, forced scores, sentences
+one by one, and limits.
+"""
 
 import itertools
 import math
@@ -22,19 +24,36 @@ from annotated_transformer.translation.search import (
 EOS = 2
 
 
-def tiny_model(vocab: int = 12, seed: int = 0, sharpness: float = 3.0, max_length: int = 64) -> Transformer:
-    """An untrained model whose distributions are far from uniform, so that searches have something to decide."""
+def tiny_model(
+    vocab: int = 12, seed: int = 0, sharpness: float = 3.0, max_length: int = 64
+) -> Transformer:
+    """An untrained model whose distributions are far from uniform, so that searches
+    have something to decide.
+    """
     torch.manual_seed(seed)
     config = TransformerConfig(
-        src_vocab_size=vocab, tgt_vocab_size=vocab, N=2, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=max_length)
+        src_vocab_size=vocab,
+        tgt_vocab_size=vocab,
+        N=2,
+        d_model=16,
+        d_ff=32,
+        h=2,
+        d_k=8,
+        d_v=8,
+        max_length=max_length,
+    )
     model = Transformer(config).eval()
     with torch.no_grad():
         model.tgt_embedding.weight *= sharpness
     return model
 
 
-def sources(rows: int = 6, width: int = 7, vocab: int = 12, seed: int = 1) -> torch.Tensor:
-    """Random source rows of different lengths, each with its end token, padded on the right."""
+def sources(
+    rows: int = 6, width: int = 7, vocab: int = 12, seed: int = 1
+) -> torch.Tensor:
+    """Random source rows of different lengths, each with its end token, padded on the
+    right.
+    """
     torch.manual_seed(seed)
     src = torch.zeros(rows, width, dtype=torch.long)
     for row in range(rows):
@@ -63,6 +82,7 @@ def every_output(vocab: int, limit: int):
 
 # ---- what a search must find ----
 
+
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5, -0.7])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_wide_beam_equals_exhaustive_search(alpha, seed):
@@ -72,33 +92,52 @@ def test_a_wide_beam_equals_exhaustive_search(alpha, seed):
     assert len(outputs) == 1 + 3 + 9 + 27
     rows = torch.tensor([tokens + [0] * (limit - len(tokens)) for tokens in outputs])
     totals = force(model, src.expand(len(rows), -1), rows).sum(1).tolist()
-    scores = [total / ((5 + len(tokens)) / 6) ** alpha for total, tokens in zip(totals, outputs, strict=True)]
+    scores = [
+        total / ((5 + len(tokens)) / 6) ** alpha
+        for total, tokens in zip(totals, outputs, strict=True)
+    ]
     ranked = sorted(zip(scores, totals, outputs, strict=True), reverse=True)
     found = beam(model, src, beam_size=108, alpha=alpha, max_length=limit, n_best=40)[0]
     assert all(hypothesis.finished for hypothesis in found)
-    assert [hypothesis.tokens for hypothesis in found] == [tokens[:-1] for _, _, tokens in ranked]
-    assert [h.score for h in found] == pytest.approx([score for score, _, _ in ranked], abs=1e-5)
-    assert [h.log_probability for h in found] == pytest.approx([total for _, total, _ in ranked], abs=1e-5)
+    assert [hypothesis.tokens for hypothesis in found] == [
+        tokens[:-1] for _, _, tokens in ranked
+    ]
+    assert [h.score for h in found] == pytest.approx(
+        [score for score, _, _ in ranked], abs=1e-5
+    )
+    assert [h.log_probability for h in found] == pytest.approx(
+        [total for _, total, _ in ranked], abs=1e-5
+    )
 
 
-@pytest.mark.parametrize("beam_size, alpha", [(1, 0.6), (2, 0.0), (3, 0.6), (4, 1.0), (4, -0.5), (7, 2.0)])
+@pytest.mark.parametrize(
+    "beam_size, alpha", [(1, 0.6), (2, 0.0), (3, 0.6), (4, 1.0), (4, -0.5), (7, 2.0)]
+)
 def test_the_fast_beam_equals_the_textbook_beam(beam_size, alpha):
     for seed in range(2):
         model, src = tiny_model(seed=seed, sharpness=2.0), sources(4, seed=seed)
         fast = beam(model, src, beam_size, alpha, max_length=9, n_best=beam_size)
         for row, found in zip(src, fast, strict=True):
-            expected = textbook_beam(model, without_padding(row), beam_size, alpha, max_length=9)[:beam_size]
+            expected = textbook_beam(
+                model, without_padding(row), beam_size, alpha, max_length=9
+            )[:beam_size]
             assert [h.tokens for h in found] == [h.tokens for h in expected]
             assert [h.finished for h in found] == [h.finished for h in expected]
-            assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)
+            assert [h.score for h in found] == pytest.approx(
+                [h.score for h in expected], abs=1e-4
+            )
 
 
 class Bigrams(Transformer):
-    """A model whose next token depends on the last one alone, by a random table: long outputs are often worth it."""
+    """A model whose next token depends on the last one alone, by a random table: long
+    outputs are often worth it.
+    """
 
     def __init__(self, seed: int, vocab: int = 9):
         super().__init__(tiny_model(vocab).config)
-        self.table = 2 * torch.randn(vocab, vocab, generator=torch.Generator().manual_seed(seed))
+        self.table = 2 * torch.randn(
+            vocab, vocab, generator=torch.Generator().manual_seed(seed)
+        )
         self.eval()
 
     def forward(self, src, tgt):
@@ -140,12 +179,16 @@ def test_a_cache_needs_reorder_alone():
 
 
 def test_a_textbook_beam_of_one_that_has_ended_leaves_nothing_cut():
-    assert [h.finished for h in textbook_beam(Bigrams(4), sources(1, seed=4), 1)] == [True]
+    assert [h.finished for h in textbook_beam(Bigrams(4), sources(1, seed=4), 1)] == [
+        True
+    ]
 
 
 @pytest.mark.parametrize("alpha", [0.6, 2.5, -2.0])
 def test_stopping_early_never_loses_the_winner(alpha):
-    """A stop at the first finished hypothesis, or by a bound at the wrong one of the two lengths, loses some."""
+    """A stop at the first finished hypothesis, or by a bound at the wrong one of the
+    two lengths, loses some.
+    """
     longer, src = 0, sources(1, 4, 9)
     for seed in range(24):
         (found,) = beam(Bigrams(seed), src, 4, alpha, max_length=12)[0]
@@ -153,14 +196,20 @@ def test_stopping_early_never_loses_the_winner(alpha):
         assert found.tokens == expected[0].tokens, seed
         lengths = [len(h.tokens) for h in expected if h.finished]
         longer += lengths[0] > min(lengths)
-    assert longer >= 5 if alpha > 1 else True  # the winner often was not the first to end: the rule had work to do
+    assert (
+        longer >= 5 if alpha > 1 else True
+    )  # the winner often was not the first to end: the rule had work to do
 
 
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_beam_one_equals_greedy(alpha):
     """Also where an output that goes on past its end would score more."""
-    for model, src in [(tiny_model(), sources())] + [(Bigrams(seed), sources(1, 4, 9)) for seed in range(12)]:
-        for one, (first,) in zip(greedy(model, src, 20), beam(model, src, 1, alpha, 20), strict=True):
+    for model, src in [(tiny_model(), sources())] + [
+        (Bigrams(seed), sources(1, 4, 9)) for seed in range(12)
+    ]:
+        for one, (first,) in zip(
+            greedy(model, src, 20), beam(model, src, 1, alpha, 20), strict=True
+        ):
             assert (first.tokens, first.finished) == (one.tokens, one.finished)
             assert first.log_probability == pytest.approx(one.log_probability, abs=1e-5)
 
@@ -176,27 +225,40 @@ def test_rows_are_looked_at_in_any_blocks(monkeypatch, size):
 
 # ---- scores ----
 
+
 def test_reported_log_probabilities_are_the_forced_ones():
     model, src = tiny_model(), sources()
     found = [(i, h) for i, hs in enumerate(beam(model, src, 4, n_best=4)) for h in hs]
     found += list(enumerate(greedy(model, src)))
-    found += list(enumerate(sample(model, src, generator=torch.Generator().manual_seed(0))))
+    found += list(
+        enumerate(sample(model, src, generator=torch.Generator().manual_seed(0)))
+    )
     assert {h.finished for _, h in found} == {True, False}
     for i, h in found:
         tokens = h.tokens + [EOS] * h.finished
-        assert h.log_probability == pytest.approx(log_prob(model, src[i : i + 1], tokens), abs=1e-4)
+        assert h.log_probability == pytest.approx(
+            log_prob(model, src[i : i + 1], tokens), abs=1e-4
+        )
 
 
 def test_force_is_one_pass_of_the_definition_and_ignores_padding():
     model, src = tiny_model(), sources(3)
     tgt = torch.tensor([[5, 6, EOS, 0], [4, EOS, 0, 0], [7, 8, 9, EOS]])
     scores = force(model, src, tgt)
-    assert scores.shape == tgt.shape and bool((scores[tgt == 0] == 0).all()) and bool((scores[tgt != 0] < 0).all())
+    assert (
+        scores.shape == tgt.shape
+        and bool((scores[tgt == 0] == 0).all())
+        and bool((scores[tgt != 0] < 0).all())
+    )
     for row in range(3):
         inputs = [1]
         for place, token in enumerate(without_padding(tgt[row])[0].tolist()):
-            logits = model(without_padding(src[row]), torch.tensor([inputs]))[0, -1].detach()
-            assert float(scores[row, place]) == pytest.approx(float(logits.log_softmax(0)[token]), abs=1e-5)
+            logits = model(without_padding(src[row]), torch.tensor([inputs]))[
+                0, -1
+            ].detach()
+            assert float(scores[row, place]) == pytest.approx(
+                float(logits.log_softmax(0)[token]), abs=1e-5
+            )
             inputs.append(token)
 
 
@@ -208,40 +270,61 @@ def test_length_penalty_is_the_papers():
     for found in beam(model, src, 4, alpha=0.6, n_best=4):
         for h in found:
             length = len(h.tokens) + h.finished
-            assert h.score == pytest.approx(h.log_probability / ((5 + length) / 6) ** 0.6, abs=1e-5)
+            assert h.score == pytest.approx(
+                h.log_probability / ((5 + length) / 6) ** 0.6, abs=1e-5
+            )
 
 
 def test_n_best_is_sorted_and_distinct():
     model, src = tiny_model(), sources()
     for found in beam(model, src, 5, n_best=5):
-        assert len(found) == 5 and len({tuple(h.tokens) + (h.finished,) for h in found}) == 5
+        assert (
+            len(found) == 5
+            and len({tuple(h.tokens) + (h.finished,) for h in found}) == 5
+        )
         finished = [h.score for h in found if h.finished]
-        assert [h.finished for h in found] == [True] * len(finished) + [False] * (5 - len(finished))
+        assert [h.finished for h in found] == [True] * len(finished) + [False] * (
+            5 - len(finished)
+        )
         assert finished == sorted(finished, reverse=True)
 
 
 def test_fewer_kept_finds_the_same_first_ones():
     model, src = tiny_model(seed=3), sources()
-    for one, five in zip(beam(model, src, 5), beam(model, src, 5, n_best=5), strict=True):
+    for one, five in zip(
+        beam(model, src, 5), beam(model, src, 5, n_best=5), strict=True
+    ):
         assert one[0].tokens == five[0].tokens
 
 
 # ---- batches ----
 
-@pytest.mark.parametrize("search", [
-    lambda m, s: greedy(m, s, 25), lambda m, s: [h for hs in beam(m, s, 3, max_length=25, n_best=2) for h in hs]])
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda m, s: greedy(m, s, 25),
+        lambda m, s: [h for hs in beam(m, s, 3, max_length=25, n_best=2) for h in hs],
+    ],
+)
 def test_a_batch_equals_its_sentences_one_by_one(search):
     for seed in range(2):
         model, src = tiny_model(seed=seed), sources(seed=seed)
         together = search(model, src)
         alone = [h for row in src for h in search(model, without_padding(row))]
-        assert [(h.tokens, h.finished) for h in together] == [(h.tokens, h.finished) for h in alone]
-        assert [h.score for h in together] == pytest.approx([h.score for h in alone], abs=1e-4)
+        assert [(h.tokens, h.finished) for h in together] == [
+            (h.tokens, h.finished) for h in alone
+        ]
+        assert [h.score for h in together] == pytest.approx(
+            [h.score for h in alone], abs=1e-4
+        )
 
 
 def test_padding_and_batch_mates_change_nothing():
     model, src = tiny_model(), sources(4)
-    wider = torch.cat([src, torch.zeros(4, 5, dtype=torch.long)], dim=1)[[3, 1, 0, 2, 1]]
+    wider = torch.cat([src, torch.zeros(4, 5, dtype=torch.long)], dim=1)[
+        [3, 1, 0, 2, 1]
+    ]
     expected = beam(model, src, 3)
     for place, row in enumerate([3, 1, 0, 2, 1]):
         assert beam(model, wider, 3)[place][0].tokens == expected[row][0].tokens
@@ -249,10 +332,15 @@ def test_padding_and_batch_mates_change_nothing():
 
 def test_an_empty_batch_is_an_empty_answer():
     model, none = tiny_model(), torch.zeros(0, 4, dtype=torch.long)
-    assert greedy(model, none) == [] and beam(model, none) == [] and sample(model, none) == []
+    assert (
+        greedy(model, none) == []
+        and beam(model, none) == []
+        and sample(model, none) == []
+    )
 
 
 # ---- limits ----
+
 
 def test_the_limit_is_source_length_plus_fifty_unless_the_model_ends_before():
     config = tiny_model().config
@@ -267,7 +355,10 @@ def test_outputs_at_the_limit_are_marked_unfinished(limit):
     model, src = tiny_model(), sources()
     with torch.no_grad():
         model.tgt_embedding.weight[EOS] = 0.0  # the end token never wins
-    for h in [*greedy(model, src, limit), *(hs[0] for hs in beam(model, src, 1, max_length=limit))]:
+    for h in [
+        *greedy(model, src, limit),
+        *(hs[0] for hs in beam(model, src, 1, max_length=limit)),
+    ]:
         assert not h.finished and len(h.tokens) == limit
 
 
@@ -297,7 +388,9 @@ def test_the_model_is_used_to_its_last_position():
 def test_padding_and_begin_are_never_produced():
     model, src = tiny_model(), sources()
     with torch.no_grad():  # both would win every step
-        direction = model.decode(torch.ones(6, 1, dtype=torch.long), *model.encode(src))[0, -1]
+        direction = model.decode(
+            torch.ones(6, 1, dtype=torch.long), *model.encode(src)
+        )[0, -1]
         model.tgt_embedding.weight[[0, 1]] = 10 * direction
     found = [*greedy(model, src, 9), *sample(model, src, 9, temperature=3.0)]
     found += [h for hs in beam(model, src, 4, max_length=9, n_best=4) for h in hs]
@@ -305,6 +398,7 @@ def test_padding_and_begin_are_never_produced():
 
 
 # ---- sampling ----
+
 
 def test_a_cold_sample_is_greedy():
     model, src = tiny_model(), sources()
@@ -315,7 +409,9 @@ def test_a_cold_sample_is_greedy():
 
 def frequencies(model, src, draws=8000, **options):
     rows = src.expand(draws, -1)
-    drawn = sample(model, rows, max_length=1, generator=torch.Generator().manual_seed(0), **options)
+    drawn = sample(
+        model, rows, max_length=1, generator=torch.Generator().manual_seed(0), **options
+    )
     counts = torch.zeros(model.config.tgt_vocab_size)
     for h in drawn:
         counts[h.tokens[0] if h.tokens else EOS] += 1
@@ -328,36 +424,55 @@ def test_frequencies_match_the_distribution():
     logits[[0, 1]] = -math.inf
     plain = logits.softmax(0)
     assert frequencies(model, src) == pytest.approx(plain, abs=0.02)
-    assert frequencies(model, src, temperature=0.5) == pytest.approx((logits / 0.5).softmax(0), abs=0.02)
+    assert frequencies(model, src, temperature=0.5) == pytest.approx(
+        (logits / 0.5).softmax(0), abs=0.02
+    )
     kept = torch.where(plain >= plain.sort(descending=True).values[2], plain, 0.0)
-    assert frequencies(model, src, top_k=3) == pytest.approx(kept / kept.sum(), abs=0.02)
+    assert frequencies(model, src, top_k=3) == pytest.approx(
+        kept / kept.sum(), abs=0.02
+    )
     values, order = plain.sort(descending=True)
-    nucleus = order[: int((values.cumsum(0) < 0.5).sum()) + 1]  # the fewest tokens that hold half the probability
+    nucleus = order[
+        : int((values.cumsum(0) < 0.5).sum()) + 1
+    ]  # the fewest tokens that hold half the probability
     kept = torch.zeros_like(plain).scatter(0, nucleus, plain[nucleus])
-    assert frequencies(model, src, top_p=0.5) == pytest.approx(kept / kept.sum(), abs=0.02)
+    assert frequencies(model, src, top_p=0.5) == pytest.approx(
+        kept / kept.sum(), abs=0.02
+    )
 
 
 def test_a_seed_repeats_the_draws():
     model, src = tiny_model(sharpness=1.0), sources()
-    first, second, other = (sample(model, src, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2))
-    assert [h.tokens for h in first] == [h.tokens for h in second] != [h.tokens for h in other]
+    first, second, other = (
+        sample(model, src, generator=torch.Generator().manual_seed(s))
+        for s in (1, 1, 2)
+    )
+    assert (
+        [h.tokens for h in first]
+        == [h.tokens for h in second]
+        != [h.tokens for h in other]
+    )
 
 
 # ---- faults ----
 
-@pytest.mark.parametrize("call, message", [
-    (lambda m, s: beam(m, s, 0), "beam_size is 0"),
-    (lambda m, s: beam(m, s, 2, n_best=3), "n_best is 3.*beam_size of 2"),
-    (lambda m, s: beam(m, s, 2, n_best=0), "n_best is 0"),
-    (lambda m, s: beam(m, s, 2, alpha=math.nan), "alpha is nan"),
-    (lambda m, s: sample(m, s, temperature=0.0), "temperature is 0.0.*greedily"),
-    (lambda m, s: sample(m, s, temperature=math.inf), "temperature is inf"),
-    (lambda m, s: sample(m, s, top_k=0), "top_k is 0"),
-    (lambda m, s: sample(m, s, top_p=0.0), "top_p is 0.0"),
-    (lambda m, s: greedy(m, s, 0), "max_length is 0"),
-    (lambda m, s: greedy(m.train(), s), "training mode.*model.eval()"),
-    (lambda m, s: beam(m, torch.zeros_like(s)), "row 0 holds nothing but padding"),
-])
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda m, s: beam(m, s, 0), "beam_size is 0"),
+        (lambda m, s: beam(m, s, 2, n_best=3), "n_best is 3.*beam_size of 2"),
+        (lambda m, s: beam(m, s, 2, n_best=0), "n_best is 0"),
+        (lambda m, s: beam(m, s, 2, alpha=math.nan), "alpha is nan"),
+        (lambda m, s: sample(m, s, temperature=0.0), "temperature is 0.0.*greedily"),
+        (lambda m, s: sample(m, s, temperature=math.inf), "temperature is inf"),
+        (lambda m, s: sample(m, s, top_k=0), "top_k is 0"),
+        (lambda m, s: sample(m, s, top_p=0.0), "top_p is 0.0"),
+        (lambda m, s: greedy(m, s, 0), "max_length is 0"),
+        (lambda m, s: greedy(m.train(), s), "training mode.*model.eval()"),
+        (lambda m, s: beam(m, torch.zeros_like(s)), "row 0 holds nothing but padding"),
+    ],
+)
 def test_a_bad_setting_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(tiny_model(), sources())

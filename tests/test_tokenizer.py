@@ -1,4 +1,6 @@
-"""data/tokenizer: byte pairs against the reference, exact decoding, Moses' token counts, files and their faults."""
+"""data/tokenizer: byte pairs against the reference, exact decoding, Moses' token
+counts, files and their faults.
+"""
 
 import gzip
 import json
@@ -28,7 +30,9 @@ from annotated_transformer.data.tokenizer import (
 from annotated_transformer.model.config import BOS, EOS, PAD, UNK
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set")
+needs_data = pytest.mark.skipif(
+    not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set"
+)
 PAIRS = phrasebook("en", "de", "train", 500)
 
 
@@ -43,10 +47,18 @@ def test_byte_pairs_are_those_of_the_reference():
     lines = [line.split() for line in read_lines(folder / "corpus.en.gz")]
     counts = Counter((*word[:-1], f"{word[-1]}</w>") for line in lines for word in line)
     merges = learn_merges(counts, 1000)
-    assert merges == [tuple(line.split()) for line in list(read_lines(folder / "bpe.ref.gz"))[1:]]
+    assert merges == [
+        tuple(line.split()) for line in list(read_lines(folder / "bpe.ref.gz"))[1:]
+    ]
     ranks = {pair: rank for rank, pair in enumerate(merges)}
-    tokens = {word: "@@ ".join(apply_merges(word, ranks)[-1]).removesuffix("</w>") for word in counts}
-    cut = [" ".join(tokens[(*word[:-1], f"{word[-1]}</w>")] for word in line) for line in lines]
+    tokens = {
+        word: "@@ ".join(apply_merges(word, ranks)[-1]).removesuffix("</w>")
+        for word in counts
+    }
+    cut = [
+        " ".join(tokens[(*word[:-1], f"{word[-1]}</w>")] for word in line)
+        for line in lines
+    ]
     assert cut == [line.strip() for line in read_lines(folder / "corpus.bpe.ref.en.gz")]
 
 
@@ -61,14 +73,24 @@ def test_byte_pairs_are_those_of_the_reference():
     ],
 )  # fmt: skip
 def test_moses_tokens_are_as_many_as_multi30k_states(split, lang, count):
-    """Counts in words of Multi30k's README, which are those of its lower-cased, Moses-tokenised files."""
+    """Counts in words of Multi30k's README, which are those of its lower-cased,
+    Moses-tokenised files.
+    """
     other = "en" if lang != "en" else "de"
     texts = [pair[0] for pair in load_corpus("multi30k", split, lang, other, DATA)]
-    assert sum(len(line.split(" ")) for line in moses_tokenize(texts, lang, lowercase=True)) == count
+    assert (
+        sum(
+            len(line.split(" ")) for line in moses_tokenize(texts, lang, lowercase=True)
+        )
+        == count
+    )
 
 
 def test_special_ids(joint):
-    assert [joint.source.token_to_id(token) for token in ("[pad]", "[bos]", "[eos]", "[unk]")] == [PAD, BOS, EOS, UNK]
+    assert [
+        joint.source.token_to_id(token)
+        for token in ("[pad]", "[bos]", "[eos]", "[unk]")
+    ] == [PAD, BOS, EOS, UNK]
     assert joint.src_vocab_size == joint.tgt_vocab_size == 400 and joint.joint
 
 
@@ -76,20 +98,31 @@ def test_text_comes_back_exactly(joint):
     for side, texts in enumerate(zip(*PAIRS, strict=True)):
         ids = (joint.encode_source, joint.encode_target)[side](list(texts))
         assert all(row[-1] == EOS and BOS not in row for row in ids)
-        assert joint.decode(ids) == [unicodedata.normalize("NFC", text) for text in texts]
+        assert joint.decode(ids) == [
+            unicodedata.normalize("NFC", text) for text in texts
+        ]
 
 
 @needs_data
 def test_real_text_comes_back_exactly():
-    pairs = list(load_corpus("multi30k", "val", "en", "de", DATA)) + list(load_corpus("wmt14", "val", "en", "de", DATA))
+    pairs = list(load_corpus("multi30k", "val", "en", "de", DATA)) + list(
+        load_corpus("wmt14", "val", "en", "de", DATA)
+    )
     tokenizer = train_tokenizer(pairs, "en", "de", 2000)
     german = [unicodedata.normalize("NFC", de) for _, de in pairs]
     assert tokenizer.decode(tokenizer.encode_target(german)) == german
 
 
-@pytest.mark.parametrize("text", ["", " ", "  two  spaces ", "a\tb", "don't - stop…", "1,000.50"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "  two  spaces ", "a\tb", "don't - stop…", "1,000.50"]
+)
 def test_odd_spaces_and_punctuation_come_back(text):
-    tokenizer = train_tokenizer([("a b\tc don't - stop…", "two spaces 1,000.50 2 3 4 6 7 8 9")] * 2, "en", "de", 60)
+    tokenizer = train_tokenizer(
+        [("a b\tc don't - stop…", "two spaces 1,000.50 2 3 4 6 7 8 9")] * 2,
+        "en",
+        "de",
+        60,
+    )
     assert tokenizer.decode(tokenizer.encode_target([text])) == [text]
 
 
@@ -98,7 +131,13 @@ def test_decomposed_letters_are_composed(joint):
 
 
 def test_digits_stand_alone_and_words_share_across_punctuation(joint):
-    assert [token.strip("▁") for token in joint.source_tokens("1984")] == ["1", "9", "8", "4", "</s>"]
+    assert [token.strip("▁") for token in joint.source_tokens("1984")] == [
+        "1",
+        "9",
+        "8",
+        "4",
+        "</s>",
+    ]
     assert joint.source_tokens("Monday.")[:-2] == joint.source_tokens("Monday")[:-1]
 
 
@@ -122,12 +161,17 @@ def test_decode_drops_padding_begin_and_end(joint):
 
 
 def test_lower_casing():
-    tokenizer = train_tokenizer([("Hello World", "Hallo Welt")] * 2, "en", "de", 60, lowercase=True)
+    tokenizer = train_tokenizer(
+        [("Hello World", "Hallo Welt")] * 2, "en", "de", 60, lowercase=True
+    )
     assert tokenizer.decode(tokenizer.encode_target(["HALLO Welt"])) == ["hallo welt"]
 
 
 def test_moses_round_trip_and_tokens():
-    texts = [("A dog, running.", "Ein Hund, der rennt."), ("It's two o'clock.", "Es ist zwei Uhr.")] * 3
+    texts = [
+        ("A dog, running.", "Ein Hund, der rennt."),
+        ("It's two o'clock.", "Es ist zwei Uhr."),
+    ] * 3
     tokenizer = train_tokenizer(texts, "en", "de", 80, moses=True, lowercase=True)
     ids = tokenizer.encode_target(["Ein Hund, der rennt."])
     assert tokenizer.decode(ids) == ["ein hund, der rennt."]
@@ -139,8 +183,13 @@ def test_tokens_of_moses_keep_the_space_after_them():
     """As in subword-nmt: a word is the same token as the last part of a compound."""
     texts = ["sled"] * 9 + ["dog dogs cats dogsled"]
     tokenizer = train_bpe(texts, 20, spaces_only=True)
-    tokens = {word: tokenizer.encode(word).tokens[:-1] for word in ("sled", "dogsled", "gasled")}
-    assert tokens["sled"] == ["sled▁"] and all(pieces[-1] == "sled▁" for pieces in tokens.values())
+    tokens = {
+        word: tokenizer.encode(word).tokens[:-1]
+        for word in ("sled", "dogsled", "gasled")
+    }
+    assert tokens["sled"] == ["sled▁"] and all(
+        pieces[-1] == "sled▁" for pieces in tokens.values()
+    )
     assert len(tokens["gasled"]) > 1
     for text in ["", "sled", " dogs  cats ", "dogs cats"]:
         assert tokenizer.decode(tokenizer.encode(text).ids[:-1]) == text
@@ -153,11 +202,16 @@ def test_moses_escapes_nothing_and_detokenises_blank_lines():
 
 def test_separate_vocabularies(tmp_path):
     tokenizer = train_tokenizer(PAIRS, "en", "de", 300, joint=False)
-    assert not tokenizer.joint and tokenizer.source.get_vocab() != tokenizer.target.get_vocab()
+    assert (
+        not tokenizer.joint
+        and tokenizer.source.get_vocab() != tokenizer.target.get_vocab()
+    )
     tokenizer.save(tmp_path)
     again = PairTokenizer.load(tmp_path)
     texts = [src for src, _ in PAIRS[:50]]
-    assert not again.joint and again.encode_source(texts) == tokenizer.encode_source(texts)
+    assert not again.joint and again.encode_source(texts) == tokenizer.encode_source(
+        texts
+    )
     assert again.encode_target(texts) == tokenizer.encode_target(texts)
     with pytest.raises(ValueError, match="two passes"):
         train_tokenizer(iter(PAIRS), "en", "de", 300, joint=False)
@@ -168,10 +222,20 @@ def test_training_is_the_same_each_time():
     code = (
         "from annotated_transformer.data.phrasebook import phrasebook\n"
         "from annotated_transformer.data.tokenizer import train_tokenizer\n"
-        "print(train_tokenizer(phrasebook('en', 'de', 'train', 500), 'en', 'de', 400).source.to_str())"
+        "print(train_tokenizer(phrasebook('en', 'de', 'train', 500), 'en', 'de', "
+        "400).source.to_str())"
     )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
-    assert runs[0].stdout == runs[1].stdout == train_tokenizer(PAIRS, "en", "de", 400).source.to_str() + "\n"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    ]
+    assert (
+        runs[0].stdout
+        == runs[1].stdout
+        == train_tokenizer(PAIRS, "en", "de", 400).source.to_str() + "\n"
+    )
 
 
 def test_impossible_vocabularies():
@@ -184,15 +248,28 @@ def test_impossible_vocabularies():
 def test_at_most_a_thousand_characters():
     rare = "".join(chr(0x4E00 + i) for i in range(3000))
     vocabulary = train_bpe(["the the"] * 9 + [rare], 2000).get_vocab()
-    assert sum(len(token) == 1 for token in vocabulary) == 1000 and {"t", "h", "e", "▁"} <= set(vocabulary)
+    assert sum(len(token) == 1 for token in vocabulary) == 1000 and {
+        "t",
+        "h",
+        "e",
+        "▁",
+    } <= set(vocabulary)
 
 
 def test_saving_and_loading(joint, tmp_path):
     joint.save(tmp_path / "new" / "model")
     again = PairTokenizer.load(tmp_path / "new" / "model")
-    assert again.joint and (again.src_lang, again.tgt_lang, again.moses, again.lowercase) == ("en", "de", False, False)
+    assert again.joint and (
+        again.src_lang,
+        again.tgt_lang,
+        again.moses,
+        again.lowercase,
+    ) == ("en", "de", False, False)
     assert again.source.to_str() == joint.source.to_str()
-    assert sorted(path.name for path in (tmp_path / "new" / "model").iterdir()) == ["text.json", "tokenizer.json"]
+    assert sorted(path.name for path in (tmp_path / "new" / "model").iterdir()) == [
+        "text.json",
+        "tokenizer.json",
+    ]
 
 
 def foreign() -> str:
@@ -200,7 +277,9 @@ def foreign() -> str:
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "text.json"])
-@pytest.mark.parametrize("damage", ["gone", "", "{}", "[1]", "not json", b"\xff\xfe", "half", "directory"])
+@pytest.mark.parametrize(
+    "damage", ["gone", "", "{}", "[1]", "not json", b"\xff\xfe", "half", "directory"]
+)
 def test_damaged_files_are_one_clear_error(joint, tmp_path, name, damage):
     joint.save(tmp_path)
     path = tmp_path / name
@@ -219,7 +298,9 @@ def test_damaged_files_are_one_clear_error(joint, tmp_path, name, damage):
 def test_a_tokeniser_that_ends_no_text_is_refused(joint, tmp_path):
     joint.save(tmp_path)
     content = json.loads((tmp_path / "tokenizer.json").read_text())
-    (tmp_path / "tokenizer.json").write_text(json.dumps(content | {"post_processor": None}))
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps(content | {"post_processor": None})
+    )
     with pytest.raises(ValueError, match=r"doesn't end a text with \[eos\]"):
         PairTokenizer.load(tmp_path)
 
@@ -230,8 +311,12 @@ def test_foreign_and_newer_files(joint, tmp_path):
     with pytest.raises(ValueError, match="made by another program"):
         PairTokenizer.load(tmp_path)
     settings = json.loads((tmp_path / "text.json").read_text())
-    (tmp_path / "text.json").write_text(json.dumps({"format": 2, "languages": ["en", "de"]}))
-    with pytest.raises(ValueError, match="format 2, but this version reads format 1; upgrade"):
+    (tmp_path / "text.json").write_text(
+        json.dumps({"format": 2, "languages": ["en", "de"]})
+    )
+    with pytest.raises(
+        ValueError, match="format 2, but this version reads format 1; upgrade"
+    ):
         PairTokenizer.load(tmp_path)
     (tmp_path / "text.json").write_text(json.dumps({**settings, "moses": "yes"}))
     with pytest.raises(ValueError, match="must hold"):
@@ -243,16 +328,25 @@ def test_moses_is_imported_only_where_it_is_needed():
         "import sys, annotated_transformer.data.batching\n"
         "print([name for name in sys.modules if name in ('sacremoses', 'datasets')])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 @needs_data
 def test_a_gzipped_reference_is_where_it_should_be():
-    assert gzip.decompress((Path(DATA) / "reference/subword-nmt/bpe.ref.gz").read_bytes()).startswith(b"#version: 0.2")
+    assert gzip.decompress(
+        (Path(DATA) / "reference/subword-nmt/bpe.ref.gz").read_bytes()
+    ).startswith(b"#version: 0.2")
 
 
 def test_a_copy_reads_special_tokens_in_a_text_as_text():
     tokenizer = train_tokenizer(phrasebook("en", "de", "train", 200), "en", "de", 200)
     expected = tokenizer.encode_source(["[eos] five"])
     assert deepcopy(tokenizer).encode_source(["[eos] five"]) == expected
-    assert pickle.loads(pickle.dumps(tokenizer)).encode_source(["[eos] five"]) == expected
+    assert (
+        pickle.loads(pickle.dumps(tokenizer)).encode_source(["[eos] five"]) == expected
+    )

@@ -1,4 +1,6 @@
-"""The training loop: parts equal the whole, a stopped or killed run goes on to the same losses, faults are named."""
+"""The training loop: parts equal the whole, a stopped or killed run goes on to the same
+losses, faults are named.
+"""
 
 import json
 import math
@@ -26,7 +28,12 @@ from annotated_transformer.training import trainer
 from annotated_transformer.training.checkpoint import checkpoints, load_model
 from annotated_transformer.training.recipes import Recipe, prepare, recipe, recipes
 from annotated_transformer.training.run import Run, TrainingConfig, resume
-from annotated_transformer.training.trainer import fit, summed_loss, update, validation_loss
+from annotated_transformer.training.trainer import (
+    fit,
+    summed_loss,
+    update,
+    validation_loss,
+)
 
 TINY_RUN = Path(__file__).with_name("tiny_run.py")
 
@@ -59,9 +66,11 @@ def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
 
 def stop_at(step, number):
     """A report that sends a signal to this process at a step."""
+
     def report(record):
         if record["event"] == "update" and record["step"] == step:
             signal.raise_signal(number)
+
     return report
 
 
@@ -69,8 +78,12 @@ def spawn(folder: Path, **settings: int | float | str) -> subprocess.Popen:
     """A run in another process."""
     words = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
     return subprocess.Popen(
-        [sys.executable, TINY_RUN, folder, *words], env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True)
+        [sys.executable, TINY_RUN, folder, *words],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 # One update
@@ -82,14 +95,18 @@ def test_micro_batches_equal_the_batch():
         run = start(Path("unused"), dropout=0.0, accumulate=parts)
         source = batches(run.train, 48, 1)
         totals = [update(run, next(source)[1]).item() for _ in range(4)]
-        results.append((totals, torch.cat([p.detach().flatten() for p in run.model.parameters()])))
+        results.append(
+            (totals, torch.cat([p.detach().flatten() for p in run.model.parameters()]))
+        )
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
     assert torch.allclose(results[0][1], results[1][1], atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", [{}, {"accumulate": 3}, {"precision": "bf16"}])
 def test_an_update_asks_its_device_for_no_value(settings, monkeypatch):
-    """On the device `meta`, where tensors have shapes only, whatever asks for a value or a count raises."""
+    """On the device `meta`, where tensors have shapes only, whatever asks for a value
+    or a count raises.
+    """
     run = start(Path("unused"), **settings)
     source = batches(run.train, 48, 1)
     half = torch.autocast("cpu", torch.bfloat16, enabled=run.config.precision == "bf16")
@@ -111,14 +128,21 @@ def test_more_parts_than_rows_is_no_error():
 def test_the_gradient_is_that_of_the_loss_per_real_token():
     run = start(Path("unused"), dropout=0.0)
     batch = next(batches(run.train, 48, 1))[1]
-    expected = torch.autograd.grad(summed_loss(run, batch) / batch.tokens, list(run.model.parameters()))
-    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(gradients(run, batch), expected, strict=True))
+    expected = torch.autograd.grad(
+        summed_loss(run, batch) / batch.tokens, list(run.model.parameters())
+    )
+    assert all(
+        torch.allclose(a, b, atol=1e-7)
+        for a, b in zip(gradients(run, batch), expected, strict=True)
+    )
 
 
 def gradients(run, *buckets):
     """What the optimizer is given in one update."""
     seen = []
-    run.optimizer.step = lambda: seen.extend(p.grad.clone() for p in run.model.parameters())
+    run.optimizer.step = lambda: seen.extend(
+        p.grad.clone() for p in run.model.parameters()
+    )
     update(run, *buckets)
     return seen
 
@@ -127,23 +151,39 @@ def test_buckets_have_the_gradient_of_one_batch_with_all_their_rows():
     """Of uneven sizes: a mean of means would be another number."""
     rows = [[0, 1, 2, 3, 4], [5], [6, 7]]
     buckets = [collate(data()[1], each) for each in rows]
-    together = gradients(start(Path("unused"), dropout=0.0), collate(data()[1], sum(rows, [])))
+    together = gradients(
+        start(Path("unused"), dropout=0.0), collate(data()[1], sum(rows, []))
+    )
     for accumulate in (1, 2):
-        apart = gradients(start(Path("unused"), dropout=0.0, accumulate=accumulate), *buckets)
-        assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(apart, together, strict=True))
+        apart = gradients(
+            start(Path("unused"), dropout=0.0, accumulate=accumulate), *buckets
+        )
+        assert all(
+            torch.allclose(a, b, atol=1e-6)
+            for a, b in zip(apart, together, strict=True)
+        )
 
 
 @pytest.mark.parametrize("rows", [[1], [5], [3, 5], [3, 1, 2]])
 def test_the_mean_over_processes_is_the_gradient_of_the_batch(rows):
-    """What two processes compute, one after the other; Adam hides a wrong factor, so we look before it steps."""
-    buckets = [collate(data()[1], range(10 * place, 10 * place + count)) for place, count in enumerate(rows)]
+    """What two processes compute, one after the other; Adam hides a wrong factor, so we
+    look before it steps.
+    """
+    buckets = [
+        collate(data()[1], range(10 * place, 10 * place + count))
+        for place, count in enumerate(rows)
+    ]
     expected = gradients(start(Path("unused"), dropout=0.0), *buckets)
     ranks = []
     for rank in range(2):
         run = start(Path("unused"), dropout=0.0, accumulate=2)
         run.accelerator = SimpleNamespace(
-            num_processes=2, process_index=rank, device=torch.device("cpu"), no_sync=lambda model: nullcontext(),
-            backward=lambda loss: loss.backward())
+            num_processes=2,
+            process_index=rank,
+            device=torch.device("cpu"),
+            no_sync=lambda model: nullcontext(),
+            backward=lambda loss: loss.backward(),
+        )
         ranks.append(gradients(run, *buckets))
     for one, two, whole in zip(*ranks, expected, strict=True):
         assert torch.allclose((one + two) / 2, whole, atol=1e-6)
@@ -164,16 +204,23 @@ def test_bf16_stays_close_to_fp32():
         run = start(Path("unused"), precision=precision, warmup=100)
         source = batches(run.train, 48, 1)
         first = [next(source)[1] for _ in range(5)]
-        results[precision] = [(update(run, batch) / batch.tokens).item() for batch in first]
+        results[precision] = [
+            (update(run, batch) / batch.tokens).item() for batch in first
+        ]
         assert all(p.dtype == torch.float32 for p in run.model.parameters())
-    assert results["bf16"] == pytest.approx(results["fp32"], rel=0.01) and results["bf16"] != results["fp32"]
+    assert (
+        results["bf16"] == pytest.approx(results["fp32"], rel=0.01)
+        and results["bf16"] != results["fp32"]
+    )
 
 
 def test_validation_has_neither_dropout_nor_smoothing_and_leaves_no_trace():
     run = start(Path("unused"), dropout=0.5)
     batch = collate(run.valid, range(len(run.valid)))
     logits = run.model.eval()(batch.src, batch.tgt_in)
-    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=0)
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=0
+    )
     assert validation_loss(run) == pytest.approx(expected.item(), rel=1e-5)
     assert validation_loss(run) == validation_loss(run)
 
@@ -182,19 +229,32 @@ def test_validation_has_neither_dropout_nor_smoothing_and_leaves_no_trace():
 
 
 def test_a_run_leaves_its_folder_in_order(whole):
-    assert sorted(path.name for path in whole.iterdir()) == ["checkpoints", "log.jsonl", "model", "run.json"]
-    assert [path.name for path in checkpoints(whole)] == ["step-00000008", "step-00000012"]
+    assert sorted(path.name for path in whole.iterdir()) == [
+        "checkpoints",
+        "log.jsonl",
+        "model",
+        "run.json",
+    ]
+    assert [path.name for path in checkpoints(whole)] == [
+        "step-00000008",
+        "step-00000012",
+    ]
     steps = [(event, step) for event, step, _ in losses(whole)]
     assert [step for event, step in steps if event == "update"] == list(range(1, 13))
     assert [step for event, step in steps if event == "validation"] == [4, 8, 12]
     parts = [weights(path) for path in checkpoints(whole)]
-    mean = [torch.stack(pair).double().mean(0).float() for pair in zip(*parts, strict=True)]
+    mean = [
+        torch.stack(pair).double().mean(0).float() for pair in zip(*parts, strict=True)
+    ]
     assert equal(weights(whole / "model"), mean)
 
 
 @pytest.mark.parametrize("step", [7, 8])
 def test_a_stopped_run_goes_on_bit_by_bit(whole, tmp_path, step):
-    assert fit(start(tmp_path / "r", report=stop_at(step, signal.SIGTERM))) == "interrupted"
+    assert (
+        fit(start(tmp_path / "r", report=stop_at(step, signal.SIGTERM)))
+        == "interrupted"
+    )
     assert checkpoints(tmp_path / "r")[-1].name == f"step-{step:08d}"
     assert not (tmp_path / "r" / "model").exists()
     assert fit(start(tmp_path / "r")) == "finished"
@@ -208,14 +268,21 @@ def test_a_stop_inside_an_epoch_whose_batches_do_not_divide_into_buckets(tmp_pat
     train = data()[1]
     assert len(token_batches(train.src_lengths, train.tgt_lengths, 48, 1, 0)) % 3
     assert fit(start(tmp_path / "whole", **settings)) == "finished"
-    assert fit(start(tmp_path / "r", report=stop_at(15, signal.SIGTERM), **settings)) == "interrupted"
+    assert (
+        fit(start(tmp_path / "r", report=stop_at(15, signal.SIGTERM), **settings))
+        == "interrupted"
+    )
     assert fit(start(tmp_path / "r", **settings)) == "finished"
     assert losses(tmp_path / "r") == losses(tmp_path / "whole")
 
 
 def test_the_buckets_of_an_update_share_its_tokens(tmp_path, monkeypatch):
     seen, sound = [], trainer.update
-    monkeypatch.setattr(trainer, "update", lambda run, *buckets: (seen.append(buckets), sound(run, *buckets))[1])
+    monkeypatch.setattr(
+        trainer,
+        "update",
+        lambda run, *buckets: (seen.append(buckets), sound(run, *buckets))[1],
+    )
     fit(start(tmp_path / "r", batch_tokens=144, buckets=3))
     assert [len(buckets) for buckets in seen] == [3] * 12
     for bucket in (bucket for buckets in seen for bucket in buckets):
@@ -223,14 +290,21 @@ def test_the_buckets_of_an_update_share_its_tokens(tmp_path, monkeypatch):
 
 
 def test_the_checkpoint_of_a_stop_is_in_no_average(tmp_path):
-    assert fit(start(tmp_path / "r", report=stop_at(7, signal.SIGTERM), keep=3)) == "interrupted"
+    assert (
+        fit(start(tmp_path / "r", report=stop_at(7, signal.SIGTERM), keep=3))
+        == "interrupted"
+    )
     assert fit(start(tmp_path / "r", keep=3)) == "finished"
-    assert [path.name for path in checkpoints(tmp_path / "r")] == [f"step-{step:08d}" for step in (4, 8, 12)]
+    assert [path.name for path in checkpoints(tmp_path / "r")] == [
+        f"step-{step:08d}" for step in (4, 8, 12)
+    ]
 
 
 def test_a_log_line_that_spans_the_interruption_is_the_same(tmp_path):
     for name, report in (("a", lambda record: None), ("b", stop_at(4, signal.SIGINT))):
-        run = start(tmp_path / name, report=report, log_every=4, save_every=100, steps=8)
+        run = start(
+            tmp_path / name, report=report, log_every=4, save_every=100, steps=8
+        )
         if name == "b":
             original = trainer.stop_agreed
             trainer.stop_agreed = lambda run, stops: run.progress.step == 6
@@ -250,7 +324,9 @@ def test_a_signal_saves_and_ends_cleanly(whole, tmp_path, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out.strip(), err) == (0, "interrupted", "")
-    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(
+        tmp_path / "r"
+    ) == losses(whole)
 
 
 def test_kill_9_loses_nothing(whole, tmp_path):
@@ -259,7 +335,9 @@ def test_kill_9_loses_nothing(whole, tmp_path):
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(
+        tmp_path / "r"
+    ) == losses(whole)
 
 
 @pytest.mark.slow
@@ -270,7 +348,11 @@ def test_kill_9_at_random_moments_again_and_again(tmp_path):
     for _ in range(12):
         process = spawn(tmp_path / "r", pause=0.01, **settings)
         log = tmp_path / "r" / "log.jsonl"
-        wait_for_lines(tmp_path / "r", (log.read_text().count("\n") if log.exists() else 0) + 1, process)
+        wait_for_lines(
+            tmp_path / "r",
+            (log.read_text().count("\n") if log.exists() else 0) + 1,
+            process,
+        )
         time.sleep(rng.uniform(0, 0.15))
         kills += process.poll() is None
         process.kill()
@@ -283,21 +365,34 @@ def test_kill_9_at_random_moments_again_and_again(tmp_path):
 
 def test_a_finished_run_has_nothing_left_to_do_and_can_be_prolonged(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "r")
-    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(
+        tmp_path / "r"
+    ) == losses(whole)
     assert fit(start(tmp_path / "r", steps=14)) == "finished"
-    assert losses(tmp_path / "r")[: len(losses(whole))] == losses(whole) and losses(tmp_path / "r")[-1][1] == 14
+    assert (
+        losses(tmp_path / "r")[: len(losses(whole))] == losses(whole)
+        and losses(tmp_path / "r")[-1][1] == 14
+    )
 
 
 def test_patience_ends_a_run(tmp_path, monkeypatch):
     values = iter([3.0, 2.0, 2.5, 2.1, 2.2, 1.0])
     monkeypatch.setattr(trainer, "validation_loss", lambda run: next(values))
     run = start(tmp_path / "r", steps=100, save_every=1, patience=3)
-    assert fit(run) == "stopped early" and run.progress.step == 5 and run.progress.best_loss == 2.0
+    assert (
+        fit(run) == "stopped early"
+        and run.progress.step == 5
+        and run.progress.best_loss == 2.0
+    )
     assert (tmp_path / "r" / "model" / "model.safetensors").exists()
 
 
 def test_a_diverged_run_stops_before_it_spoils_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer, "validation_loss", lambda run: float("nan") if run.progress.step > 4 else 1.0)
+    monkeypatch.setattr(
+        trainer,
+        "validation_loss",
+        lambda run: float("nan") if run.progress.step > 4 else 1.0,
+    )
     with pytest.raises(ValueError, match="diverged.*lower lr_factor"):
         fit(start(tmp_path / "r"))
     assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
@@ -310,7 +405,9 @@ def test_a_stop_saves_no_diverged_weights(tmp_path, monkeypatch):
         return real(run, batch) * (float("nan") if run.progress.step > 4 else 1.0)
 
     monkeypatch.setattr(trainer, "update", diverges)
-    monkeypatch.setattr(trainer, "stop_agreed", lambda run, stops: run.progress.step == 6)
+    monkeypatch.setattr(
+        trainer, "stop_agreed", lambda run, stops: run.progress.step == 6
+    )
     with pytest.raises(ValueError, match="diverged"):
         fit(start(tmp_path / "r", log_every=100))
     assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
@@ -320,7 +417,9 @@ def test_processes_must_find_the_same_checkpoint(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, tmp_path / "r")
     run = start(tmp_path / "r")
     monkeypatch.setattr(run, "total", lambda value: 2 * value)
-    with pytest.raises(ValueError, match="find different checkpoints, here of update 12"):
+    with pytest.raises(
+        ValueError, match="find different checkpoints, here of update 12"
+    ):
         resume(run)
 
 
@@ -340,9 +439,13 @@ def test_a_full_disk_keeps_the_older_checkpoint(whole, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(ValueError, match="free some space"):
         fit(start(tmp_path / "r"))
-    assert [path.name for path in (tmp_path / "r" / "checkpoints").iterdir()] == ["step-00000004"]
+    assert [path.name for path in (tmp_path / "r" / "checkpoints").iterdir()] == [
+        "step-00000004"
+    ]
     monkeypatch.setattr(checkpoint, "save_file", real)
-    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(
+        tmp_path / "r"
+    ) == losses(whole)
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_serves(whole, tmp_path):
@@ -352,7 +455,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_serves(whole, tmp_path
     with pytest.raises(ValueError, match=f"damaged.*delete {newest}"):
         fit(start(tmp_path / "r"))
     shutil.rmtree(newest)
-    assert fit(start(tmp_path / "r")) == "finished" and losses(tmp_path / "r") == losses(whole)
+    assert fit(start(tmp_path / "r")) == "finished" and losses(
+        tmp_path / "r"
+    ) == losses(whole)
 
 
 def retell(folder: Path, **changes) -> None:
@@ -399,10 +504,15 @@ def test_a_file_where_the_folder_should_be(tmp_path):
 
 
 @pytest.mark.parametrize(("setting", "message"), [
-    ({"steps": 0}, "steps is 0"), ({"lr_factor": 0.0}, "lr_factor is 0"), ({"lr_factor": math.nan}, "lr_factor is nan"),
-    ({"label_smoothing": 1.0}, "label_smoothing is 1"), ({"precision": "bf61"}, "did you mean 'bf16'"),
-    ({"buckets": 0}, "buckets is 0"), ({"buckets": 49}, "buckets is 49: it must be at most batch_tokens, 48"),
-    ({"patience": -1}, "patience is -1"), ({"seed": -1}, "seed is -1"), ({"warm_up": 5}, "did you mean 'warmup'"),
+    ({"steps": 0}, "steps is 0"), ({"lr_factor": 0.0}, "lr_factor is "
+                                                       "0"), ({"lr_factor": math.nan}, "lr_factor is nan"),
+    ({"label_smoothing": 1.0}, "label_smoothing is "
+                               "1"), ({"precision": "bf61"}, "did you mean 'bf16'"),
+    ({"buckets": 0}, "buckets is "
+                     "0"), ({"buckets": 49}, "buckets is 49: it must be at most "
+                                             "batch_tokens, 48"),
+    ({"patience": -1}, "patience is "
+                       "-1"), ({"seed": -1}, "seed is -1"), ({"warm_up": 5}, "did you mean 'warmup'"),
 ])  # fmt: skip
 def test_bad_settings_are_named(setting, message):
     with pytest.raises(ValueError, match=message):
@@ -413,19 +523,36 @@ def test_bad_settings_are_named(setting, message):
 
 
 def small_recipe(**changes):
-    architecture = TransformerConfig(N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=64)
+    architecture = TransformerConfig(
+        N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=64
+    )
     training = TrainingConfig(**(SETTINGS | {"steps": 4}))
-    return replace(Recipe("own", "en", "de", architecture, training, vocab_size=40, max_tokens=12), **changes)
+    return replace(
+        Recipe("own", "en", "de", architecture, training, vocab_size=40, max_tokens=12),
+        **changes,
+    )
 
 
 def test_recipes_are_complete_and_the_papers_are_the_papers():
     base, big = recipe("wmt14-en-de-base"), recipe("wmt14-en-de-big")
-    assert (base.training.steps, base.training.warmup, base.training.batch_tokens) == (100_000, 4_000, 25_000)
+    assert (base.training.steps, base.training.warmup, base.training.batch_tokens) == (
+        100_000,
+        4_000,
+        25_000,
+    )
     assert (big.architecture.d_model, big.architecture.dropout) == (1024, 0.3)
     assert (big.training.steps, big.training.keep) == (300_000, 20)
     french = recipe("wmt14-en-fr-big")
-    assert french.architecture == replace(big.architecture, dropout=0.1) and french.training == big.training
-    assert (french.src, french.tgt, french.vocab_size, french.joint) == ("en", "fr", 32_000, True)
+    assert (
+        french.architecture == replace(big.architecture, dropout=0.1)
+        and french.training == big.training
+    )
+    assert (french.src, french.tgt, french.vocab_size, french.joint) == (
+        "en",
+        "fr",
+        32_000,
+        True,
+    )
     assert set(recipes()) >= {"phrasebook", "multi30k-en-de-tiny"}
     with pytest.raises(ValueError, match="did you mean 'phrasebook'"):
         recipe("phrasebok")
@@ -433,44 +560,113 @@ def test_recipes_are_complete_and_the_papers_are_the_papers():
 
 def test_long_pairs_are_left_out_and_counted(tmp_path):
     records = []
-    run = prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], records.append, cpu=True)
-    assert run.train.dropped > 0 and len(run.train) + run.train.dropped == len(sentences())
+    run = prepare(
+        small_recipe(),
+        tmp_path / "r",
+        sentences(),
+        sentences()[:5],
+        records.append,
+        cpu=True,
+    )
+    assert run.train.dropped > 0 and len(run.train) + run.train.dropped == len(
+        sentences()
+    )
     assert fit(run) == "finished"
     dropped = {"dropped_train": run.train.dropped, "dropped_valid": run.valid.dropped}
     assert records[0] == {"event": "data", "step": 0, **dropped}
-    fit(prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], records.append, cpu=True))
+    fit(
+        prepare(
+            small_recipe(),
+            tmp_path / "r",
+            sentences(),
+            sentences()[:5],
+            records.append,
+            cpu=True,
+        )
+    )
     assert (tmp_path / "r" / "log.jsonl").read_text().count('"data"') == 1
 
 
 def test_the_data_of_a_run_are_made_once(tmp_path):
-    first = prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
-    second = prepare(small_recipe(), tmp_path / "r", [("changed", "since")], [("changed", "since")], cpu=True)
-    assert (second.train.src_tokens == first.train.src_tokens).all() and len(second.valid) == len(first.valid)
+    first = prepare(
+        small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True
+    )
+    second = prepare(
+        small_recipe(),
+        tmp_path / "r",
+        [("changed", "since")],
+        [("changed", "since")],
+        cpu=True,
+    )
+    assert (second.train.src_tokens == first.train.src_tokens).all() and len(
+        second.valid
+    ) == len(first.valid)
     assert equal(list(first.model.parameters()), list(second.model.parameters()))
     with pytest.raises(ValueError, match="another recipe"):
-        prepare(small_recipe(lowercase=True), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
+        prepare(
+            small_recipe(lowercase=True),
+            tmp_path / "r",
+            sentences(),
+            sentences()[:5],
+            cpu=True,
+        )
 
 
 def test_a_mistake_that_was_refused_can_be_put_right_in_the_same_folder(tmp_path):
-    for changes, message in [({"vocab_size": 5}, "too small"), ({"max_tokens": 1}, "no sentence pairs are left")]:
+    for changes, message in [
+        ({"vocab_size": 5}, "too small"),
+        ({"max_tokens": 1}, "no sentence pairs are left"),
+    ]:
         with pytest.raises(ValueError, match=message):
-            prepare(small_recipe(**changes), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
-    run = prepare(small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True)
-    assert run.tokenizer.src_vocab_size <= small_recipe().vocab_size and len(run.valid) == 5
+            prepare(
+                small_recipe(**changes),
+                tmp_path / "r",
+                sentences(),
+                sentences()[:5],
+                cpu=True,
+            )
+    run = prepare(
+        small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True
+    )
+    assert (
+        run.tokenizer.src_vocab_size <= small_recipe().vocab_size
+        and len(run.valid) == 5
+    )
 
 
 def test_a_dry_run_goes_to_the_end_and_leaves_nothing(tmp_path):
-    found = rehearse(small_recipe(), tmp_path / "dry", sentences(), sentences()[:5], cpu=True, pairs=40)
-    assert found["outcome"] == "finished" and len(found["losses"].split()) == len(found["perplexity"].split()) == 3
+    found = rehearse(
+        small_recipe(),
+        tmp_path / "dry",
+        sentences(),
+        sentences()[:5],
+        cpu=True,
+        pairs=40,
+    )
+    assert (
+        found["outcome"] == "finished"
+        and len(found["losses"].split()) == len(found["perplexity"].split()) == 3
+    )
     assert found["sentence"] == sentences()[0][0] and found["parameters"] > 0
-    assert found["all that the run keeps, bytes"] == SETTINGS["keep"] * found["a checkpoint, bytes"]
-    assert found["a checkpoint, bytes"] > 12 * found["parameters"], "weights and two moments of four bytes"
+    assert (
+        found["all that the run keeps, bytes"]
+        == SETTINGS["keep"] * found["a checkpoint, bytes"]
+    )
+    assert found["a checkpoint, bytes"] > 12 * found["parameters"], (
+        "weights and two moments of four bytes"
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_a_dry_run_that_fails_leaves_nothing(tmp_path):
     with pytest.raises(ValueError, match="no sentence pairs are left"):
-        rehearse(small_recipe(max_tokens=1), tmp_path / "dry", sentences(), sentences(), cpu=True)
+        rehearse(
+            small_recipe(max_tokens=1),
+            tmp_path / "dry",
+            sentences(),
+            sentences(),
+            cpu=True,
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -478,7 +674,9 @@ def test_a_dry_run_that_fails_leaves_nothing(tmp_path):
     ({"ACCELERATE_USE_FSDP": "true"}, "set sharded=true"),
     ({"TORCHELASTIC_MAX_RESTARTS": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}, "DISABLE_SHARE_RDZV_TCP_STORE=1"),
 ])  # fmt: skip
-def test_launchers_that_would_not_work_are_refused(tmp_path, monkeypatch, environment, message):
+def test_launchers_that_would_not_work_are_refused(
+    tmp_path, monkeypatch, environment, message
+):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=message):
@@ -488,15 +686,22 @@ def test_launchers_that_would_not_work_are_refused(tmp_path, monkeypatch, enviro
 def test_what_prepare_refuses(tmp_path):
     for changes in (dict(pad_id=5), dict(bos_id=3), dict(eos_id=7)):
         with pytest.raises(ValueError, match="must be 0, 1 and 2"):
-            replace(small_recipe(), architecture=replace(small_recipe().architecture, **changes))
+            replace(
+                small_recipe(),
+                architecture=replace(small_recipe().architecture, **changes),
+            )
     with pytest.raises(ValueError, match="vocab_size is -1"):
         replace(small_recipe(), vocab_size=-1)
     with pytest.raises(ValueError, match="read more than once"):
-        prepare(small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True)
+        prepare(
+            small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True
+        )
     with pytest.raises(ValueError, match="max_tokens is 65"):
         small_recipe(max_tokens=65)
     few = replace(small_recipe().training, buckets=5)
-    with pytest.raises(ValueError, match="max_tokens is 12: .* at most batch_tokens / buckets, 9"):
+    with pytest.raises(
+        ValueError, match="max_tokens is 12: .* at most batch_tokens / buckets, 9"
+    ):
         small_recipe(training=few)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()

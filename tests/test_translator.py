@@ -1,4 +1,6 @@
-"""The translator: order, batches, streaming, scores, attention, and one clear error for each bad input."""
+"""The translator: order, batches, streaming, scores, attention, and one clear error for
+each bad input.
+"""
 
 import itertools
 import json
@@ -23,20 +25,42 @@ from annotated_transformer.translation.translator import (
 
 NUMBERS = "one two three four five six seven eight nine ten".split()
 ZAHLEN = "eins zwei drei vier fünf sechs sieben acht neun zehn".split()
-TEXTS = ["one two", "seven", "three three four five. Six", "nine ten one", "two", "eight nine ten six four"]
+TEXTS = [
+    "one two",
+    "seven",
+    "three three four five. Six",
+    "nine ten one",
+    "two",
+    "eight nine ten six four",
+]
 
 pytestmark = pytest.mark.filterwarnings("ignore:line .* was cut there")
 
 
 def build(joint: bool = True, max_length: int = 40, **options) -> Translator:
     """A translator that was never trained, with a tokeniser that was."""
-    pairs = [(" ".join(a) + ". Six", " ".join(b)) for a, b in zip(
-        itertools.permutations(NUMBERS, 3), itertools.permutations(ZAHLEN, 3), strict=True)]
+    pairs = [
+        (" ".join(a) + ". Six", " ".join(b))
+        for a, b in zip(
+            itertools.permutations(NUMBERS, 3),
+            itertools.permutations(ZAHLEN, 3),
+            strict=True,
+        )
+    ]
     tokenizer = train_tokenizer(pairs, "en", "de", 80, joint=joint, **options)
     torch.manual_seed(2)
     config = TransformerConfig(
-        src_vocab_size=tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, shared_vocab=joint,
-        N=2, d_model=16, d_ff=32, h=4, d_k=4, d_v=4, max_length=max_length)
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        shared_vocab=joint,
+        N=2,
+        d_model=16,
+        d_ff=32,
+        h=4,
+        d_k=4,
+        d_v=4,
+        max_length=max_length,
+    )
     model = Transformer(config)
     with torch.no_grad():
         model.tgt_embedding.weight *= 1.5
@@ -56,6 +80,7 @@ def message(call) -> str:
 
 # ---- translations ----
 
+
 def test_translations_are_the_beam_searches_in_the_order_given(translator):
     outputs = translator.translate(TEXTS)
     rows = translator.tokenizer.encode_source(TEXTS)
@@ -68,14 +93,21 @@ def test_translations_are_the_beam_searches_in_the_order_given(translator):
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 10000])
 def test_the_size_of_batches_changes_nothing(translator, batch_tokens):
-    assert translator.translate(TEXTS, batch_tokens=batch_tokens) == translator.translate(TEXTS)
+    assert translator.translate(
+        TEXTS, batch_tokens=batch_tokens
+    ) == translator.translate(TEXTS)
 
 
 def test_batches_are_sorted_by_length_and_within_the_budget():
     lengths = [3, 9, 1, 4, 4, 30, 2]
     batches = list(length_batches(lengths, 12))
     assert sorted(place for batch in batches for place in batch) == list(range(7))
-    assert [[lengths[place] for place in batch] for batch in batches] == [[30], [9], [4, 4, 3], [2, 1]]
+    assert [[lengths[place] for place in batch] for batch in batches] == [
+        [30],
+        [9],
+        [4, 4, 3],
+        [2, 1],
+    ]
 
 
 def test_a_stream_answers_before_it_reads_on(translator):
@@ -91,11 +123,15 @@ def test_a_stream_answers_before_it_reads_on(translator):
     first = next(stream)
     assert read == TEXTS[:1]
     assert [first, *stream] == translator.translate(TEXTS)
-    assert list(translator.translate_stream(iter(TEXTS), lines_at_once=4)) == translator.translate(TEXTS)
+    assert list(
+        translator.translate_stream(iter(TEXTS), lines_at_once=4)
+    ) == translator.translate(TEXTS)
 
 
 def test_n_best_starts_with_the_translation(translator):
-    for found, one in zip(translator.n_best(TEXTS, 3), translator.translate(TEXTS), strict=True):
+    for found, one in zip(
+        translator.n_best(TEXTS, 3), translator.translate(TEXTS), strict=True
+    ):
         assert len(found) == 3 and found[0].text == one
         finished = [t.score for t in found if t.finished]
         assert finished == sorted(finished, reverse=True)
@@ -106,7 +142,11 @@ def test_white_space_around_and_inside_is_no_matter(translator):
 
 
 def test_nothing_in_nothing_out(translator):
-    assert translator.translate([]) == [] and translator.n_best([], 2) == [] and translator.score([], []) == []
+    assert (
+        translator.translate([]) == []
+        and translator.n_best([], 2) == []
+        and translator.score([], []) == []
+    )
 
 
 def test_separate_vocabularies_and_moses(tmp_path):
@@ -119,10 +159,14 @@ def test_separate_vocabularies_and_moses(tmp_path):
 def test_a_saved_model_translates_the_same(translator, tmp_path):
     save_model(tmp_path / "model", translator.model, translator.tokenizer)
     again = Translator.from_pretrained(str(tmp_path / "model"))
-    assert again.translate(TEXTS) == translator.translate(TEXTS) and not again.model.training
+    assert (
+        again.translate(TEXTS) == translator.translate(TEXTS)
+        and not again.model.training
+    )
 
 
 # ---- cut output ----
+
 
 def test_an_output_cut_at_its_limit_is_announced(translator):
     short = build(max_length=6)
@@ -135,20 +179,41 @@ def test_an_output_cut_at_its_limit_is_announced(translator):
 
 # ---- scores ----
 
+
 def test_scores_are_forced_and_sum(translator):
-    targets = ["eins zwei", "sieben", "drei drei", "neun", "zwei zwei zwei zwei", "acht"]
+    targets = [
+        "eins zwei",
+        "sieben",
+        "drei drei",
+        "neun",
+        "zwei zwei zwei zwei",
+        "acht",
+    ]
     scores = translator.score(TEXTS, targets)
-    rows = zip(*(translator.tokenizer.encode_source(TEXTS), translator.tokenizer.encode_target(targets)), strict=True)
+    rows = zip(
+        *(
+            translator.tokenizer.encode_source(TEXTS),
+            translator.tokenizer.encode_target(targets),
+        ),
+        strict=True,
+    )
     for score, (source, target) in zip(scores, rows, strict=True):
-        expected = force(translator.model, torch.tensor([source]), torch.tensor([target]))[0]
-        assert score.token_log_probabilities == pytest.approx(expected.tolist(), abs=1e-5)
+        expected = force(
+            translator.model, torch.tensor([source]), torch.tensor([target])
+        )[0]
+        assert score.token_log_probabilities == pytest.approx(
+            expected.tolist(), abs=1e-5
+        )
         assert score.total == pytest.approx(float(expected.sum()), abs=1e-4)
         assert len(score.tokens) == len(target) and score.tokens[-1] == "</s>"
     again = translator.score(TEXTS, targets, batch_tokens=1)
-    assert [s.total for s in again] == pytest.approx([s.total for s in scores], abs=1e-4)
+    assert [s.total for s in again] == pytest.approx(
+        [s.total for s in scores], abs=1e-4
+    )
 
 
 # ---- attention ----
+
 
 def test_attention_has_every_weight_of_every_head(translator):
     found = translator.attention("three four", "drei vier")
@@ -157,16 +222,23 @@ def test_attention_has_every_weight_of_every_head(translator):
     assert found.decoder.shape == (2, 4, tgt, tgt)
     assert found.cross.shape == (2, 4, tgt, src)
     for weights in (found.encoder, found.decoder, found.cross):
-        assert torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5)
+        assert torch.allclose(
+            weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5
+        )
     assert bool((found.decoder.triu(1) == 0).all())  # nothing looks ahead
-    assert found.source[-1] == found.target[-1] == "</s>" and found.inputs == ["<s>", *found.target[:-1]]
+    assert found.source[-1] == found.target[-1] == "</s>" and found.inputs == [
+        "<s>",
+        *found.target[:-1],
+    ]
 
 
 def test_recorded_weights_are_those_that_made_the_output(translator):
     """Weighted by what was recorded, the values give what the module put out."""
     model, seen = translator.model, {}
     module = model.decoder.layers[1].source_attention
-    handle = module.register_forward_hook(lambda module, args, output: seen.update(args=args, output=output))
+    handle = module.register_forward_hook(
+        lambda module, args, output: seen.update(args=args, output=output)
+    )
     source = torch.tensor(translator.tokenizer.encode_source(["one two three"]))
     with torch.inference_mode(), record_attention(model) as weights:
         model(source, torch.tensor([[1, 5, 6]]))
@@ -175,7 +247,10 @@ def test_recorded_weights_are_those_that_made_the_output(translator):
         made = module.W_O((recorded @ values).transpose(1, 2).flatten(2))
         assert torch.allclose(made, seen["output"], atol=1e-5)
         _, by_hand = attention(
-            module.queries(seen["args"][0]), *module.keys_values(seen["args"][1]), seen["args"][2])
+            module.queries(seen["args"][0]),
+            *module.keys_values(seen["args"][1]),
+            seen["args"][2],
+        )
         assert torch.allclose(recorded, by_hand, atol=1e-6)
     handle.remove()
     assert len(weights) == 6
@@ -190,28 +265,43 @@ def test_recording_leaves_no_trace(translator):
 
 def test_attention_without_a_target_is_of_the_models_own(translator):
     found = translator.attention("one two")
-    best = beam(translator.model, torch.tensor(translator.tokenizer.encode_source(["one two"])))[0][0]
+    best = beam(
+        translator.model, torch.tensor(translator.tokenizer.encode_source(["one two"]))
+    )[0][0]
     assert len(found.target) == len(best.tokens) + best.finished
 
 
 def test_a_chart_shows_one_head(translator):
     found = translator.attention("one two", "eins zwei")
     values = found.chart("decoder", layer=2, head=3).to_dict()["data"]["values"]
-    assert [square["weight"] for square in values] == pytest.approx(found.decoder[1, 2].flatten().tolist())
+    assert [square["weight"] for square in values] == pytest.approx(
+        found.decoder[1, 2].flatten().tolist()
+    )
     assert values[0]["key"] == "<s>" and values[-1]["query"] == "</s>"
 
 
 # ---- faults ----
 
+
 def test_input_faults_name_the_line(translator):
     assert "put it in a list" in message(lambda: translator.translate("one"))
     assert "line 2 is blank" in message(lambda: translator.translate(["one", " \n"]))
-    assert "line 12 is blank" in message(lambda: translator.translate(["one", ""], first_line=11))
-    assert "line 3 is blank" in message(lambda: list(translator.translate_stream(["one", "two", "", "four"])))
-    assert "line 3 is blank" in message(lambda: list(translator.translate_stream(["one", "two", ""], lines_at_once=2)))
+    assert "line 12 is blank" in message(
+        lambda: translator.translate(["one", ""], first_line=11)
+    )
+    assert "line 3 is blank" in message(
+        lambda: list(translator.translate_stream(["one", "two", "", "four"]))
+    )
+    assert "line 3 is blank" in message(
+        lambda: list(translator.translate_stream(["one", "two", ""], lines_at_once=2))
+    )
     assert "line 2 is blank" in message(lambda: translator.n_best(["one", " \t"], 1))
-    assert "target line 2 is blank" in message(lambda: translator.score(["one", "two"], ["eins", ""]))
-    assert "2 sources and 1 targets" in message(lambda: translator.score(["one", "two"], ["eins"]))
+    assert "target line 2 is blank" in message(
+        lambda: translator.score(["one", "two"], ["eins", ""])
+    )
+    assert "2 sources and 1 targets" in message(
+        lambda: translator.score(["one", "two"], ["eins"])
+    )
 
 
 def test_a_fault_in_a_stream_loses_nothing_before_it(translator):
@@ -235,9 +325,19 @@ def test_a_long_line_is_refused_with_its_length_or_split():
 
 def test_attention_in_several_threads(translator):
     lines = ["March 3", "five kilometers", "Sunday, March 21, 2027"]
-    expected = {line: translator.attention(line, "3. März", unknown="keep") for line in lines}
+    expected = {
+        line: translator.attention(line, "3. März", unknown="keep") for line in lines
+    }
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda line: (line, translator.attention(line, "3. März", unknown="keep")), lines * 8))
+        found = list(
+            pool.map(
+                lambda line: (
+                    line,
+                    translator.attention(line, "3. März", unknown="keep"),
+                ),
+                lines * 8,
+            )
+        )
     for line, seen in found:
         assert torch.equal(seen.encoder, expected[line].encoder)
         assert torch.equal(seen.cross, expected[line].cross)
@@ -271,15 +371,18 @@ def test_a_line_as_long_as_the_model_allows_is_translated():
     assert isinstance(translator.translate([text])[0], str)
 
 
-@pytest.mark.parametrize("text, parts", [
-    ("One. Two! Three? Four… Five", ["One.", "Two!", "Three?", "Four…", "Five"]),
-    ("He said “No.” Then he left.", ["He said “No.”", "Then he left."]),
-    ("It cost 3.50 today", ["It cost 3.50 today"]),
-    ("Bread, milk etc. and so on.", ["Bread, milk etc. and so on."]),
-    ("Why? Ümit. Über 3. 4 more", ["Why?", "Ümit.", "Über 3.", "4 more"]),
-    ("no end", ["no end"]),
-    ("It is 3 p.m.  now. End.", ["It is 3 p.m.  now.", "End."]),
-])
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("One. Two! Three? Four… Five", ["One.", "Two!", "Three?", "Four…", "Five"]),
+        ("He said “No.” Then he left.", ["He said “No.”", "Then he left."]),
+        ("It cost 3.50 today", ["It cost 3.50 today"]),
+        ("Bread, milk etc. and so on.", ["Bread, milk etc. and so on."]),
+        ("Why? Ümit. Über 3. 4 more", ["Why?", "Ümit.", "Über 3.", "4 more"]),
+        ("no end", ["no end"]),
+        ("It is 3 p.m.  now. End.", ["It is 3 p.m.  now.", "End."]),
+    ],
+)
 def test_sentences_end_where_the_rule_says(text, parts):
     assert split_sentences(text) == parts
 
@@ -289,15 +392,21 @@ def test_unknown_characters_are_named_or_kept(translator):
     assert "line 2" in text and "漢" in text and "字" in text and "keep" in text
     assert isinstance(translator.translate(["two 漢 字"], unknown="keep")[0], str)
     assert "target line 1" in message(lambda: translator.score(["one"], ["漢"]))
-    assert "did you mean 'keep'" in message(lambda: translator.translate(["one"], unknown="kepe"))
+    assert "did you mean 'keep'" in message(
+        lambda: translator.translate(["one"], unknown="kepe")
+    )
 
 
 def test_settings_and_places_out_of_range_are_named(translator, tmp_path):
-    assert "beam_size is 0" in message(lambda: translator.translate(["one"], beam_size=0))
+    assert "beam_size is 0" in message(
+        lambda: translator.translate(["one"], beam_size=0)
+    )
     assert "n_best is 9" in message(lambda: translator.n_best(["one"], 9))
     found = translator.attention("one", "eins")
     assert "did you mean 'encoder'" in message(lambda: found.chart("encodr"))
-    assert "layer is 3: this model has layers 1 to 2" in message(lambda: found.chart(layer=3))
+    assert "layer is 3: this model has layers 1 to 2" in message(
+        lambda: found.chart(layer=3)
+    )
     assert "head is 0" in message(lambda: found.chart(head=0))
 
 
@@ -305,7 +414,8 @@ def test_a_device_that_is_not_there_is_named(translator, tmp_path):
     save_model(tmp_path / "model", translator.model, translator.tokenizer)
     for name in ("cuda:99", "tpv"):
         assert f"device '{name}' is not there" in message(
-            lambda name=name: Translator.from_pretrained(tmp_path / "model", name))
+            lambda name=name: Translator.from_pretrained(tmp_path / "model", name)
+        )
 
 
 def test_a_damaged_directory_is_an_error_not_a_translation(translator, tmp_path):
@@ -314,6 +424,10 @@ def test_a_damaged_directory_is_an_error_not_a_translation(translator, tmp_path)
     weights.write_bytes(weights.read_bytes()[:-100])
     assert "damaged" in message(lambda: Translator.from_pretrained(tmp_path / "model"))
     settings = json.loads((tmp_path / "model" / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps(settings | {"format": 999}))
+    (tmp_path / "model" / "config.json").write_text(
+        json.dumps(settings | {"format": 999})
+    )
     assert "999" in message(lambda: Translator.from_pretrained(tmp_path / "model"))
-    assert "missing" in message(lambda: Translator.from_pretrained(tmp_path / "nowhere"))
+    assert "missing" in message(
+        lambda: Translator.from_pretrained(tmp_path / "nowhere")
+    )

@@ -1,4 +1,6 @@
-"""A tiny training run for the tests, in this process or in another: python tiny_run.py FOLDER [name=value …]."""
+"""A tiny training run for the tests, in this process or in another: python tiny_run.py
+FOLDER [name=value …].
+"""
 
 import json
 import random
@@ -19,7 +21,14 @@ from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.run import Run, TrainingConfig
 from annotated_transformer.training.trainer import fit
 
-SETTINGS = {"steps": 12, "batch_tokens": 48, "warmup": 4, "log_every": 1, "save_every": 4, "keep": 2}
+SETTINGS = {
+    "steps": 12,
+    "batch_tokens": 48,
+    "warmup": 4,
+    "log_every": 1,
+    "save_every": 4,
+    "keep": 2,
+}
 
 
 def sentences() -> list[tuple[str, str]]:
@@ -35,45 +44,72 @@ def sentences() -> list[tuple[str, str]]:
 def data() -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs]:
     """The tokenizer, the training and the validation pairs."""
     tokenizer = train_tokenizer(sentences(), "en", "de", vocab_size=40)
-    return tokenizer, TokenizedPairs.build(sentences(), tokenizer), TokenizedPairs.build(sentences()[:10], tokenizer)
+    return (
+        tokenizer,
+        TokenizedPairs.build(sentences(), tokenizer),
+        TokenizedPairs.build(sentences()[:10], tokenizer),
+    )
 
 
 def start(
-    folder: Path, dropout: float = 0.1, report: Callable[[dict], None] = lambda record: None,
+    folder: Path,
+    dropout: float = 0.1,
+    report: Callable[[dict], None] = lambda record: None,
     **settings: int | float | str,
 ) -> Run:
     """A run of a model with 16 entries to a vector."""
     tokenizer, train, valid = data()
     size = tokenizer.src_vocab_size
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, dropout=dropout))
+    model = Transformer(
+        TransformerConfig(
+            size, size, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, dropout=dropout
+        )
+    )
     config = TrainingConfig(**(SETTINGS | settings))
-    return Run(model, tokenizer, train, valid, config, folder, Accelerator(cpu=True), report)
+    return Run(
+        model, tokenizer, train, valid, config, folder, Accelerator(cpu=True), report
+    )
 
 
 def losses(folder: Path) -> list[tuple[str, int, float]]:
     """What a run logged, without its clocks."""
-    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()
+    ]
     return [(record["event"], record["step"], record["loss"]) for record in records]
 
 
 def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:
     """Until the log has so many lines, or the process has ended."""
     log = folder / "log.jsonl"
-    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < count):
+    while process.poll() is None and (
+        not log.exists() or log.read_text().count("\n") < count
+    ):
         time.sleep(0.005)
 
 
 def main() -> None:
-    """Train; `pause` is the time in seconds after each record, so that a test can strike in between."""
+    """Train; `pause` is the time in seconds after each record, so that a test can
+    strike in between.
+    """
     torch.set_num_threads(1)
-    settings = {name: json.loads(value) for name, value in (word.split("=") for word in sys.argv[2:])}
+    settings = {
+        name: json.loads(value)
+        for name, value in (word.split("=") for word in sys.argv[2:])
+    }
     pause = settings.pop("pause", 0)
     run = start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)
     print(fit(run))
     if run.accelerator.num_processes > 1 and run.accelerator.is_main_process:
-        held = [(getattr(p, "to_local", lambda p=p: p)().numel(), p.numel()) for p in run.model.parameters()]
-        print(f"holds {sum(own for own, _ in held) / sum(every for _, every in held)} of the model")
+        held = [
+            (getattr(p, "to_local", lambda p=p: p)().numel(), p.numel())
+            for p in run.model.parameters()
+        ]
+        print(
+            f"holds {sum(own for own, _ in held) / sum(every for _, every in held)} of "
+            "the model"
+        )
 
 
 if __name__ == "__main__":

@@ -32,9 +32,20 @@ from ..model.layers import Decoder
 from ..model.position import sinusoids
 from ..model.transformer import Transformer, initialise
 from annotated_transformer.training.checkpoint import (
-    fill, load_model, read_config, read_json, read_weights, whole_folder, write_model, written_here,
+    fill,
+    load_model,
+    read_config,
+    read_json,
+    read_weights,
+    whole_folder,
+    write_model,
+    written_here,
 )
-from ..translation.export import marian_name, sines_first, stream_axis
+from annotated_transformer.translation.export import (
+    marian_name,
+    sines_first,
+    stream_axis,
+)
 from ..translation.translator import Translator, find_device
 
 # %% ../../nbs/after/pretrained.ipynb #cell11
@@ -51,7 +62,9 @@ class MarianAttention(MultiHeadAttention):
 class SwishFeedForward(FeedForward):
     """The feed-forward network with x · σ(x) in the place of the ReLU."""
 
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def forward(
+        self, x: Float[Tensor, "*batch d_model"]
+    ) -> Float[Tensor, "*batch d_model"]:
         """Widen to d_ff, gate, narrow to d_model."""
         return self.W_2(F.silu(self.W_1(x)))
 
@@ -59,17 +72,26 @@ class SwishFeedForward(FeedForward):
 class GeluFeedForward(FeedForward):
     """The feed-forward network with x · Φ(x) in the place of the ReLU."""
 
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def forward(
+        self, x: Float[Tensor, "*batch d_model"]
+    ) -> Float[Tensor, "*batch d_model"]:
         """Widen to d_ff, gate, narrow to d_model."""
         return self.W_2(F.gelu(self.W_1(x)))
 
 # %% ../../nbs/after/pretrained.ipynb #cell20
-ACTIVATIONS = {"relu": FeedForward, "swish": SwishFeedForward, "silu": SwishFeedForward, "gelu": GeluFeedForward}
+ACTIVATIONS = {
+    "relu": FeedForward,
+    "swish": SwishFeedForward,
+    "silu": SwishFeedForward,
+    "gelu": GeluFeedForward,
+}
 
 # %% ../../nbs/after/pretrained.ipynb #cell22
 @dataclass(frozen=True)
 class MarianConfig(TransformerConfig):
-    """The architecture of a Marian model: `N` is the encoder's depth, `decoder_N` the decoder's."""
+    """The architecture of a Marian model: `N` is the encoder's depth, `decoder_N` the
+    decoder's.
+    """
 
     kind: str = "marian"
     activation: str = "swish"
@@ -78,24 +100,40 @@ class MarianConfig(TransformerConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.kind != "marian":
-            raise ValueError(f"kind is {self.kind!r}: this is the configuration of a Marian model")
+            raise ValueError(
+                f"kind is {self.kind!r}: this is the configuration of a Marian model"
+            )
         if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation is {self.activation!r}: {nearest(self.activation, list(ACTIVATIONS))}")
+            raise ValueError(
+                f"activation is {self.activation!r}: "
+                f"{nearest(self.activation, list(ACTIVATIONS))}"
+            )
         if type(self.decoder_N) is not int or self.decoder_N < 1:
-            raise ValueError(f"decoder_N is {self.decoder_N!r}: it must be a whole number of at least 1")
+            raise ValueError(
+                f"decoder_N is {self.decoder_N!r}: it must be a whole number of at "
+                "least 1"
+            )
 
 # %% ../../nbs/after/pretrained.ipynb #cell24
 def exchange_parts(layer: nn.Module, config: MarianConfig) -> None:
     """Put Marian's attention and feed-forward network in the place of the paper's."""
     for name, part in list(layer.named_children()):
         if isinstance(part, MultiHeadAttention):
-            setattr(layer, name, MarianAttention(config.d_model, config.h, config.d_k, config.d_v))
+            setattr(
+                layer,
+                name,
+                MarianAttention(config.d_model, config.h, config.d_k, config.d_v),
+            )
         elif isinstance(part, FeedForward):
-            setattr(layer, name, ACTIVATIONS[config.activation](config.d_model, config.d_ff))
+            setattr(
+                layer, name, ACTIVATIONS[config.activation](config.d_model, config.d_ff)
+            )
 
 # %% ../../nbs/after/pretrained.ipynb #cell25
 class MarianTransformer(Transformer):
-    """The Transformer as Marian builds it; decoding starts from `bos_id`, which in OPUS-MT is the padding token."""
+    """The Transformer as Marian builds it; decoding starts from `bos_id`, which in
+    OPUS-MT is the padding token.
+    """
 
     def __init__(self, config: MarianConfig):
         super().__init__(config)
@@ -105,86 +143,153 @@ class MarianTransformer(Transformer):
         self.logits_bias = nn.Parameter(torch.zeros(config.tgt_vocab_size))
         self.apply(initialise)
 
-    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+    def logits(
+        self, hidden: Float[Tensor, "*batch d_model"]
+    ) -> Float[Tensor, "*batch vocab"]:
         """The output layer: the target embedding's matrix and a bias for each token."""
         return super().logits(hidden) + self.logits_bias
 
 # %% ../../nbs/after/pretrained.ipynb #cell33
 def marian_axis(name: str) -> int | None:
-    """`stream_axis` for a Marian model, whose further biases lie inside the heads or outside of the stream."""
+    """`stream_axis` for a Marian model, whose further biases lie inside the heads or
+    outside of the stream.
+    """
     inside = name.endswith(("W_Q.bias", "W_K.bias", "W_V.bias", "logits_bias"))
     return None if inside else stream_axis(name)
 
 # %% ../../nbs/after/pretrained.ipynb #cell37
 EXPECTED = {
-    "scale_embedding": True, "tie_word_embeddings": True, "static_position_embeddings": True,
-    "normalize_before": False, "normalize_embedding": False, "add_final_layer_norm": False,
+    "scale_embedding": True,
+    "tie_word_embeddings": True,
+    "static_position_embeddings": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
 }
 
 # %% ../../nbs/after/pretrained.ipynb #cell38
 def check_marian(found: dict[str, Any], path: Path) -> None:
-    """Raises: ValueError when a config.json describes a model of another kind, or one with parts we lack."""
+    """Raises: ValueError when a config.json describes a model of another kind, or one
+    with parts we lack.
+    """
     if "format" in found:
-        raise ValueError(f"{path.parent} is a model folder of this package already: open it as it is")
+        raise ValueError(
+            f"{path.parent} is a model folder of this package already: open it as it is"
+        )
     if found.get("model_type") != "marian":
-        raise ValueError(f"{path} describes a model of type {found.get('model_type')!r}: only 'marian' can be imported")
+        raise ValueError(
+            f"{path} describes a model of type {found.get('model_type')!r}: only "
+            "'marian' can be imported"
+        )
     for name, value in EXPECTED.items():
         if found.get(name, False if name == "scale_embedding" else value) != value:
-            raise ValueError(f"{path}: {name} is {found.get(name)!r}, and this package knows only {value}")
+            raise ValueError(
+                f"{path}: {name} is {found.get(name)!r}, and this package knows only "
+                f"{value}"
+            )
     for name in ("ffn_dim", "attention_heads"):
         if found.get(f"encoder_{name}") != found.get(f"decoder_{name}"):
-            raise ValueError(f"{path}: encoder_{name} and decoder_{name} differ, which this package does not know")
+            raise ValueError(
+                f"{path}: encoder_{name} and decoder_{name} differ, which this package "
+                "does not know"
+            )
 
 # %% ../../nbs/after/pretrained.ipynb #cell40
 def read_marian_config(folder: Path) -> MarianConfig:
-    """The architecture in a Marian directory's config.json. Raises: ValueError naming the setting that doesn't fit."""
+    """The architecture in a Marian directory's config.json.
+
+    Raises: ValueError naming the setting that doesn't fit.
+    """
     path = folder / "config.json"
     found = read_json(path)
     check_marian(found, path)
     try:
-        d_model, h, size = found["d_model"], found["encoder_attention_heads"], found["vocab_size"]
+        d_model, h, size = (
+            found["d_model"],
+            found["encoder_attention_heads"],
+            found["vocab_size"],
+        )
         if not all(isinstance(each, int) for each in (d_model, h)):
-            raise ValueError(f"d_model is {d_model!r} and encoder_attention_heads {h!r}: both must be whole numbers")
+            raise ValueError(
+                f"d_model is {d_model!r} and encoder_attention_heads {h!r}: both must "
+                "be whole numbers"
+            )
         return MarianConfig(
-            src_vocab_size=size, tgt_vocab_size=found.get("decoder_vocab_size") or size,
+            src_vocab_size=size,
+            tgt_vocab_size=found.get("decoder_vocab_size") or size,
             shared_vocab=found.get("share_encoder_decoder_embeddings", True),
-            N=found["encoder_layers"], decoder_N=found["decoder_layers"], d_model=d_model, h=h, d_k=d_model // h,
-            d_v=d_model // h, d_ff=found["encoder_ffn_dim"], dropout=found.get("dropout", 0.1),
-            activation=found["activation_function"], max_length=found["max_position_embeddings"],
-            pad_id=found["pad_token_id"], bos_id=found["decoder_start_token_id"], eos_id=found["eos_token_id"])
+            N=found["encoder_layers"],
+            decoder_N=found["decoder_layers"],
+            d_model=d_model,
+            h=h,
+            d_k=d_model // h,
+            d_v=d_model // h,
+            d_ff=found["encoder_ffn_dim"],
+            dropout=found.get("dropout", 0.1),
+            activation=found["activation_function"],
+            max_length=found["max_position_embeddings"],
+            pad_id=found["pad_token_id"],
+            bos_id=found["decoder_start_token_id"],
+            eos_id=found["eos_token_id"],
+        )
     except KeyError as error:
-        raise ValueError(f"{path} lacks the setting {error}: download the file again") from None
+        raise ValueError(
+            f"{path} lacks the setting {error}: download the file again"
+        ) from None
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise ValueError(f"{path}: {error}") from None
 
 # %% ../../nbs/after/pretrained.ipynb #cell43
 def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
-    """The tensors of model.safetensors, or else of pytorch_model.bin, read without running code from the file.
+    """The tensors of model.safetensors, or else of pytorch_model.bin, read without
+    running code from the file.
 
-    Raises: ValueError when there is neither, or when the file is damaged or holds something else.
+    Raises: ValueError when there is neither, or when the file is damaged or holds
+    something else.
     """
     paths = [folder / name for name in ("model.safetensors", "pytorch_model.bin")]
     path = next((path for path in paths if path.exists()), None)
     if path is None:
-        raise ValueError(f"{folder} holds neither model.safetensors nor pytorch_model.bin: download the weights again")
+        raise ValueError(
+            f"{folder} holds neither model.safetensors nor pytorch_model.bin: download "
+            "the weights again"
+        )
     try:
-        tensors = load_file(path) if path == paths[0] else torch.load(path, map_location="cpu", weights_only=True)
+        tensors = (
+            load_file(path)
+            if path == paths[0]
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
     except Exception:  # a damaged pickle fails in a dozen ways
         tensors = None
-    if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
-        raise ValueError(f"{path} is damaged or holds something else than weights: download it again")
+    if not isinstance(tensors, dict) or not all(
+        isinstance(tensor, Tensor) for tensor in tensors.values()
+    ):
+        raise ValueError(
+            f"{path} is damaged or holds something else than weights: download it again"
+        )
     return tensors
 
 # %% ../../nbs/after/pretrained.ipynb #cell45
 def their_name(name: str) -> str:
-    """What `transformers` calls one of our parameters; an embedding by its use, even if it is shared."""
-    return "final_logits_bias" if name == "logits_bias" else marian_name(name, shared_vocab=False)
+    """What `transformers` calls one of our parameters; an embedding by its use, even if
+    it is shared.
+    """
+    return (
+        "final_logits_bias"
+        if name == "logits_bias"
+        else marian_name(name, shared_vocab=False)
+    )
 
 # %% ../../nbs/after/pretrained.ipynb #cell49
-def one_to_a_name(tensors: dict[str, Tensor], config: MarianConfig, path: Path) -> dict[str, Tensor]:
-    """The tensors without copies: embeddings under the names `their_name` gives, no output matrix, no positions.
+def one_to_a_name(
+    tensors: dict[str, Tensor], config: MarianConfig, path: Path
+) -> dict[str, Tensor]:
+    """The tensors without copies: embeddings under the names `their_name` gives, no
+    output matrix, no positions.
 
-    Raises: ValueError when copies that the architecture ties together differ, or positions are no sinusoids.
+    Raises: ValueError when copies that the architecture ties together differ, or
+    positions are no sinusoids.
     """
     found = dict(tensors)
     source, target = (their_name(f"{side}_embedding.weight") for side in ("src", "tgt"))
@@ -194,35 +299,64 @@ def one_to_a_name(tensors: dict[str, Tensor], config: MarianConfig, path: Path) 
             found.setdefault(name, shared)
     copies = ["lm_head.weight", source] if config.shared_vocab else ["lm_head.weight"]
     for name in copies:
-        if name in found and target in found and not torch.equal(found.pop(name), found[target]):
-            raise ValueError(f"{path}: {name} differs from {target}, and this package knows only tied matrices")
+        if (
+            name in found
+            and target in found
+            and not torch.equal(found.pop(name), found[target])
+        ):
+            raise ValueError(
+                f"{path}: {name} differs from {target}, and this package knows only "
+                "tied matrices"
+            )
     codes = sinusoids(config.max_length, config.d_model)[:, sines_first(config.d_model)]
-    for name in [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]:
+    for name in [
+        f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")
+    ]:
         stored = found.pop(name, codes).float()
         if stored.shape != codes.shape or not torch.allclose(stored, codes, atol=1e-2):
-            raise ValueError(f"{path}: {name} holds no sinusoids, and this package knows no others here")
+            raise ValueError(
+                f"{path}: {name} holds no sinusoids, and this package knows no others "
+                "here"
+            )
     return found
 
 # %% ../../nbs/after/pretrained.ipynb #cell51
-def convert_weights(tensors: dict[str, Tensor], config: MarianConfig, path: Path) -> dict[str, Tensor]:
+def convert_weights(
+    tensors: dict[str, Tensor], config: MarianConfig, path: Path
+) -> dict[str, Tensor]:
     """A Marian file's tensors under our names and in our order of coordinates.
 
-    Raises: ValueError naming the first tensor that is missing, of another shape, or not of this architecture.
+    Raises: ValueError naming the first tensor that is missing, of another shape, or not
+    of this architecture.
     """
-    found, order, ours = one_to_a_name(tensors, config, path), sines_first(config.d_model).argsort(), {}
+    found, order, ours = (
+        one_to_a_name(tensors, config, path),
+        sines_first(config.d_model).argsort(),
+        {},
+    )
     with torch.device("meta"):
         parameters = dict(MarianTransformer(config).named_parameters())
     for name, parameter in parameters.items():
         tensor = found.pop(their_name(name), None)
-        if tensor is None or tensor.numel() != parameter.numel() or tensor.shape[-1:] != parameter.shape[-1:]:
-            shape = "is missing" if tensor is None else f"has shape {tuple(tensor.shape)}"
+        if (
+            tensor is None
+            or tensor.numel() != parameter.numel()
+            or tensor.shape[-1:] != parameter.shape[-1:]
+        ):
+            shape = (
+                "is missing" if tensor is None else f"has shape {tuple(tensor.shape)}"
+            )
             raise ValueError(
-                f"{path}: tensor {their_name(name)!r} {shape} and config.json asks for {tuple(parameter.shape)}: "
-                "the files don't belong together, download them again")
+                f"{path}: tensor {their_name(name)!r} {shape} and config.json asks for "
+                f"{tuple(parameter.shape)}: "
+                "the files don't belong together, download them again"
+            )
         axis, tensor = marian_axis(name), tensor.reshape(parameter.shape)
         ours[name] = tensor if axis is None else tensor.index_select(axis, order)
     if found:
-        raise ValueError(f"{path}: this architecture has no place for the tensor {min(found)!r}")
+        raise ValueError(
+            f"{path}: this architecture has no place for the tensor {min(found)!r}"
+        )
     return ours
 
 # %% ../../nbs/after/pretrained.ipynb #cell59
@@ -239,13 +373,20 @@ class Pieces:
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError:
-            raise ValueError("this model needs SentencePiece: pip install 'annotated-transformer[export]'") from None
+            raise ValueError(
+                "this model needs SentencePiece: pip install "
+                "'annotated-transformer[export]'"
+            ) from None
         self.model, self.vocab = model, vocab
         self.processor = SentencePieceProcessor()
         self.processor.LoadFromSerializedProto(model)
         self.names = {i: name for name, i in vocab.items()}
-        self.codes = [name for name in vocab if name.startswith(">>") and name.endswith("<<")]
-        self.eos_id, self.unk_id, self.pad_id = (vocab[name] for name in ("</s>", "<unk>", "<pad>"))
+        self.codes = [
+            name for name in vocab if name.startswith(">>") and name.endswith("<<")
+        ]
+        self.eos_id, self.unk_id, self.pad_id = (
+            vocab[name] for name in ("</s>", "<unk>", "<pad>")
+        )
 
     def get_vocab_size(self) -> int:
         """How many tokens have an id."""
@@ -256,10 +397,15 @@ class Pieces:
         return self.names.get(i)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, ending in </s>. Raises: ValueError for a code if the model has others and not this one."""
+        """The ids of a text, ending in </s>.
+
+        Raises: ValueError for a code if the model has others and not this one.
+        """
         code, rest = split_code(text)
         if code and self.codes and code not in self.vocab:
-            raise ValueError(f"unknown target language {code!r}: {nearest(code, self.codes)}")
+            raise ValueError(
+                f"unknown target language {code!r}: {nearest(code, self.codes)}"
+            )
         cut = [code] * bool(code) + self.processor.encode(rest, out_type=str)
         return [self.vocab.get(piece, self.unk_id) for piece in cut] + [self.eos_id]
 
@@ -272,7 +418,9 @@ class Pieces:
 # %% ../../nbs/after/pretrained.ipynb #cell64
 @dataclass(frozen=True, eq=False)
 class PiecePair(PairTokenizer):
-    """The pieces of two languages, with one table of ids or one each, and what can be asked about them."""
+    """The pieces of two languages, with one table of ids or one each, and what can be
+    asked about them.
+    """
 
     source: Pieces
     target: Pieces
@@ -288,7 +436,9 @@ class PiecePair(PairTokenizer):
         return self.source.unk_id
 
     def prefix(self, text: str) -> str:
-        """The code of the target language, if the text begins with one: each part of a long text needs it."""
+        """The code of the target language, if the text begins with one: each part of a
+        long text needs it.
+        """
         code, rest = split_code(text)
         return code + " " * (bool(code) and rest.startswith(" "))
 
@@ -301,12 +451,20 @@ class PiecePair(PairTokenizer):
         return [self.target.names[i] for i in self.target.encode(text)]
 
     def unknown_characters(self, text: str) -> list[str]:
-        """Code and characters of a source text that the vocabulary lacks, each once, in order; or else the pieces."""
+        """Code and characters of a source text that the vocabulary lacks, each once, in
+        order; or else the pieces.
+        """
         code, rest = split_code(text)
         lacking = [code] * (bool(code) and code not in self.source.vocab)
-        lacking += [character for character in dict.fromkeys(rest) if self.unk_id in self.source.encode(character)]
+        lacking += [
+            character
+            for character in dict.fromkeys(rest)
+            if self.unk_id in self.source.encode(character)
+        ]
         pieces = self.source.processor.encode(rest, out_type=str)
-        return lacking or [piece for piece in dict.fromkeys(pieces) if piece not in self.source.vocab]
+        return lacking or [
+            piece for piece in dict.fromkeys(pieces) if piece not in self.source.vocab
+        ]
 
 # %% ../../nbs/after/pretrained.ipynb #cell66
 class MarianTokenizer(PiecePair):
@@ -325,87 +483,154 @@ class MarianTokenizer(PiecePair):
         return [self.target.decode(row) for row in ids]
 
     def save(self, directory: str | Path) -> None:
-        """Write source.spm, target.spm, text.json, vocab.json and, for separate tables of ids, target_vocab.json."""
+        """Write source.spm, target.spm, text.json, vocab.json and, for separate tables
+        of ids, target_vocab.json.
+        """
         save_marian_tokenizer(self, Path(directory))
 
     @classmethod
     def load(cls, directory: str | Path) -> "MarianTokenizer":
-        """Read what `save` wrote. Raises: ValueError naming a file that is missing, damaged or foreign."""
+        """Read what `save` wrote.
+
+        Raises: ValueError naming a file that is missing, damaged or foreign.
+        """
         directory = Path(directory)
         found = read_settings(directory / "text.json")
-        source, target = (read_pieces(directory, side, found["joint"]) for side in ("source", "target"))
+        source, target = (
+            read_pieces(directory, side, found["joint"])
+            for side in ("source", "target")
+        )
         return cls(source, target, found["src_lang"], found["tgt_lang"])
 
 # %% ../../nbs/after/pretrained.ipynb #cell68
 def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
-    """One side of a tokenizer, "source" or "target". Raises: ValueError naming a file that is missing or damaged."""
-    vocab_path = folder / ("vocab.json" if joint or side == "source" else "target_vocab.json")
+    """One side of a tokenizer, "source" or "target".
+
+    Raises: ValueError naming a file that is missing or damaged.
+    """
+    vocab_path = folder / (
+        "vocab.json" if joint or side == "source" else "target_vocab.json"
+    )
     vocab, path = read_json(vocab_path), folder / f"{side}.spm"
     lacking = [name for name in ("</s>", "<unk>", "<pad>") if name not in vocab]
     if lacking or not all(isinstance(i, int) for i in vocab.values()):
-        raise ValueError(f"{vocab_path} is no table of ids with </s>, <unk> and <pad>: download it again")
+        raise ValueError(
+            f"{vocab_path} is no table of ids with </s>, <unk> and <pad>: download it "
+            "again"
+        )
     if not path.exists():
         raise ValueError(f"{path} is missing: download it again")
     try:
         return Pieces(path.read_bytes(), vocab)
     except (OSError, RuntimeError):
-        raise ValueError(f"{path} is damaged or no SentencePiece model: download it again") from None
+        raise ValueError(
+            f"{path} is damaged or no SentencePiece model: download it again"
+        ) from None
 
 # %% ../../nbs/after/pretrained.ipynb #cell70
 def save_marian_tokenizer(tokenizer: MarianTokenizer, folder: Path) -> None:
-    """Write a tokenizer's files and, as text.json, what `MarianTokenizer.load` asks besides."""
-    settings = {name: getattr(tokenizer, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
+    """Write a tokenizer's files and, as text.json, what `MarianTokenizer.load` asks
+    besides.
+    """
+    settings = {
+        name: getattr(tokenizer, name)
+        for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")
+    }
     tables = {"vocab.json": tokenizer.source.vocab}
     if not tokenizer.joint:
         tables["target_vocab.json"] = tokenizer.target.vocab
     for name, values in {"text.json": {"format": 1, **settings}, **tables}.items():
-        write_whole(folder / name, (json.dumps(values, ensure_ascii=False, indent=2) + "\n").encode())
+        write_whole(
+            folder / name,
+            (json.dumps(values, ensure_ascii=False, indent=2) + "\n").encode(),
+        )
     for name, side in (("source", tokenizer.source), ("target", tokenizer.target)):
         write_whole(folder / f"{name}.spm", side.model)
 
 # %% ../../nbs/after/pretrained.ipynb #cell72
-def read_marian_tokenizer(folder: Path, src_lang: str | None = None, tgt_lang: str | None = None) -> MarianTokenizer:
-    """The tokenizer of a Marian directory; languages that neither it nor the caller names are "und", undetermined."""
+def read_marian_tokenizer(
+    folder: Path, src_lang: str | None = None, tgt_lang: str | None = None
+) -> MarianTokenizer:
+    """The tokenizer of a Marian directory; languages that neither it nor the caller
+    names are "und", undetermined.
+    """
     path = folder / "tokenizer_config.json"
     found = read_json(path) if path.exists() else {}
     joint = not found.get("separate_vocabs", False)
     if (folder / "tokenizer.json").exists() and not (folder / "source.spm").exists():
-        raise ValueError(f"{folder} has a tokenizer.json and no SentencePiece files: only models with source.spm, "
-                         "target.spm and vocab.json can be imported")
+        raise ValueError(
+            f"{folder} has a tokenizer.json and no SentencePiece files: only models "
+            "with source.spm, "
+            "target.spm and vocab.json can be imported"
+        )
     source, target = (read_pieces(folder, side, joint) for side in ("source", "target"))
-    src, tgt = src_lang or found.get("source_lang"), tgt_lang or found.get("target_lang")
+    src, tgt = (
+        src_lang or found.get("source_lang"),
+        tgt_lang or found.get("target_lang"),
+    )
     return MarianTokenizer(source, target, str(src or "und"), str(tgt or "und"))
 
 # %% ../../nbs/after/pretrained.ipynb #cell76
-def check_vocabulary(config: MarianConfig, tokenizer: MarianTokenizer, folder: Path) -> None:
-    """Raises: ValueError when a tokenizer's size or special tokens are not those of the model."""
-    sides = {"source": (tokenizer.source, config.src_vocab_size), "target": (tokenizer.target, config.tgt_vocab_size)}
+def check_vocabulary(
+    config: MarianConfig, tokenizer: MarianTokenizer, folder: Path
+) -> None:
+    """Raises: ValueError when a tokenizer's size or special tokens are not those of the
+    model.
+    """
+    sides = {
+        "source": (tokenizer.source, config.src_vocab_size),
+        "target": (tokenizer.target, config.tgt_vocab_size),
+    }
     for name, (side, size) in sides.items():
-        found = {"tokens": side.get_vocab_size(), "</s>": side.eos_id, "<pad>": side.pad_id, "<unk>": side.unk_id}
-        asked = {"tokens": size, "</s>": config.eos_id, "<pad>": config.pad_id, "<unk>": tokenizer.unk_id}
+        found = {
+            "tokens": side.get_vocab_size(),
+            "</s>": side.eos_id,
+            "<pad>": side.pad_id,
+            "<unk>": side.unk_id,
+        }
+        asked = {
+            "tokens": size,
+            "</s>": config.eos_id,
+            "<pad>": config.pad_id,
+            "<unk>": tokenizer.unk_id,
+        }
         if found != asked or side.names.keys() != set(range(size)):
             raise ValueError(
-                f"{folder}: the {name} vocabulary has {found} and the model {asked}: they don't belong together")
+                f"{folder}: the {name} vocabulary has {found} and the model {asked}: "
+                "they don't belong together"
+            )
 
 # %% ../../nbs/after/pretrained.ipynb #cell78
 def is_marian(folder: str | Path) -> bool:
-    """Whether a model folder was written by `import_marian`. Raises: ValueError when there is no config.json."""
+    """Whether a model folder was written by `import_marian`.
+
+    Raises: ValueError when there is no config.json.
+    """
     architecture = read_json(Path(folder) / "config.json").get("architecture")
     return isinstance(architecture, dict) and architecture.get("kind") == "marian"
 
 # %% ../../nbs/after/pretrained.ipynb #cell79
 def import_marian(
-    folder: str | Path, out: str | Path, src_lang: str | None = None, tgt_lang: str | None = None
+    folder: str | Path,
+    out: str | Path,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
 ) -> None:
-    """Write a Marian directory as one of our model folders; languages named here stand in for the directory's.
+    """Write a Marian directory as one of our model folders; languages named here stand
+    in for the directory's.
 
-    An imported model that lies at `out` is replaced.
-    Raises: ValueError naming what is missing, damaged, foreign or not supported, or a model of another kind at `out`.
+    An imported model that lies at `out` is replaced. Raises: ValueError naming what is
+    missing, damaged, foreign or not supported, or a model of another kind at `out`.
     """
     folder, out = Path(folder), Path(out)
     if written_here(out) and not is_marian(out):
-        raise ValueError(f"{out} holds a model that was not imported: choose another folder")
-    config, tokenizer = read_marian_config(folder), read_marian_tokenizer(folder, src_lang, tgt_lang)
+        raise ValueError(
+            f"{out} holds a model that was not imported: choose another folder"
+        )
+    config, tokenizer = (
+        read_marian_config(folder),
+        read_marian_tokenizer(folder, src_lang, tgt_lang),
+    )
     check_vocabulary(config, tokenizer, folder)
     weights = convert_weights(read_marian_tensors(folder), config, folder)
     with whole_folder(out) as draft:
@@ -413,12 +638,20 @@ def import_marian(
 
 # %% ../../nbs/after/pretrained.ipynb #cell83
 def architecture_of(folder: str | Path) -> TransformerConfig:
-    """The configuration in any model folder, trained here or imported. Raises: ValueError if it can't be read."""
-    return read_config(Path(folder), MarianConfig if is_marian(folder) else TransformerConfig)
+    """The configuration in any model folder, trained here or imported.
+
+    Raises: ValueError if it can't be read.
+    """
+    return read_config(
+        Path(folder), MarianConfig if is_marian(folder) else TransformerConfig
+    )
 
 # %% ../../nbs/after/pretrained.ipynb #cell85
-def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple[MarianTransformer, MarianTokenizer]:
-    """The model of an imported folder, in evaluation mode and float32, and its tokenizer.
+def load_marian(
+    folder: str | Path, device: str | torch.device = "cpu"
+) -> tuple[MarianTransformer, MarianTokenizer]:
+    """The model of an imported folder, in evaluation mode and float32, and its
+    tokenizer.
 
     Raises: ValueError naming what is missing, damaged, foreign or too new.
     """
@@ -430,16 +663,25 @@ def load_marian(folder: str | Path, device: str | torch.device = "cpu") -> tuple
     return model.to(device).eval(), tokenizer
 
 # %% ../../nbs/after/pretrained.ipynb #cell86
-def open_translator(folder: str | Path, device: str = "cpu", precision: str = "float32") -> Translator:
-    """The translator of any model folder, trained here or imported. Raises: ValueError if it can't be opened."""
+def open_translator(
+    folder: str | Path, device: str = "cpu", precision: str = "float32"
+) -> Translator:
+    """The translator of any model folder, trained here or imported.
+
+    Raises: ValueError if it can't be opened.
+    """
     load = load_marian if is_marian(folder) else load_model
     return Translator(*load(folder, find_device(device)), precision)
 
 # %% ../../nbs/after/pretrained.ipynb #cell98
 MARIAN_PARTS = {
-    "embedding": "embedding", "norm": "norms", "feed_forward": "feed-forward",
-    "source_attention": "decoder source attention", "decoder": "decoder self-attention",
-    "encoder": "encoder attention", "logits_bias": "logits bias",
+    "embedding": "embedding",
+    "norm": "norms",
+    "feed_forward": "feed-forward",
+    "source_attention": "decoder source attention",
+    "decoder": "decoder self-attention",
+    "encoder": "encoder attention",
+    "logits_bias": "logits bias",
 }
 
 # %% ../../nbs/after/pretrained.ipynb #cell99
@@ -448,7 +690,9 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
     counts = dict.fromkeys(MARIAN_PARTS.values(), 0)
     with torch.device("meta"):
         for name, parameter in MarianTransformer(config).named_parameters():
-            counts[next(part for word, part in MARIAN_PARTS.items() if word in name)] += parameter.numel()
+            counts[
+                next(part for word, part in MARIAN_PARTS.items() if word in name)
+            ] += parameter.numel()
     return counts
 
 # %% ../../nbs/after/pretrained.ipynb #cell101
@@ -456,14 +700,18 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     """Operations of one sentence pair, forward and backward, in matrix products only."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
     per_pair = 2 * config.h * (config.d_k + config.d_v)
-    encoder_layer = (2 * per_token + 4 * config.d_model * config.d_ff + per_pair * src_len) * src_len
+    encoder_layer = (
+        2 * per_token + 4 * config.d_model * config.d_ff + per_pair * src_len
+    ) * src_len
     even = flops(replace(config, N=config.decoder_N), src_len, tgt_len).forward
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
 # %% ../../nbs/after/pretrained.ipynb #cell102
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
-    """Parameters by part, and operations of a pair of sentences of this length, for either kind of model."""
+    """Parameters by part, and operations of a pair of sentences of this length, for
+    either kind of model.
+    """
     if isinstance(config, MarianConfig):
         return marian_parameters(config), marian_flops(config, length, length)
     return parameters_by_part(config), flops(config, length, length)

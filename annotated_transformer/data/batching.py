@@ -31,7 +31,9 @@ from .tokenizer import PairTokenizer
 
 # %% ../../nbs/data/batching.ipynb #cell7
 class SideWriter:
-    """One side of a corpus on its way into a file: ids are appended, and sentence lengths kept in memory."""
+    """One side of a corpus on its way into a file: ids are appended, and sentence
+    lengths kept in memory.
+    """
 
     def __init__(self, file: io.BufferedIOBase, vocab_size: int) -> None:
         self.file, self.lengths, self.hash = file, array("i"), hashlib.sha256()
@@ -52,10 +54,13 @@ class SideWriter:
 
 # %% ../../nbs/data/batching.ipynb #cell10
 def write_sides(
-    pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, files: Sequence[io.BufferedIOBase],
+    pairs: Iterable[tuple[str, str]],
+    tokenizer: PairTokenizer,
+    files: Sequence[io.BufferedIOBase],
     max_length: int | None,
 ) -> tuple[SideWriter, SideWriter, int]:
-    """Tokenise pairs chunk by chunk into two files; also gives the number of pairs dropped as too long.
+    """Tokenise pairs chunk by chunk into two files; also gives the number of pairs
+    dropped as too long.
 
     Raises:
         ValueError: no pairs are left.
@@ -66,12 +71,20 @@ def write_sides(
     while chunk := list(islice(stream, 10_000)):
         src = tokenizer.encode_source([pair[0] for pair in chunk])
         tgt = tokenizer.encode_target([pair[1] for pair in chunk])
-        kept = [i for i in range(len(chunk)) if max_length is None or max(len(src[i]), len(tgt[i])) <= max_length]
+        kept = [
+            i
+            for i in range(len(chunk))
+            if max_length is None or max(len(src[i]), len(tgt[i])) <= max_length
+        ]
         src_side.add([src[i] for i in kept])
         tgt_side.add([tgt[i] for i in kept])
         dropped += len(chunk) - len(kept)
     if not src_side.lengths:
-        reason = f"are left, {dropped} were longer than {max_length} tokens" if dropped else "came: check the source"
+        reason = (
+            f"are left, {dropped} were longer than {max_length} tokens"
+            if dropped
+            else "came: check the source"
+        )
         raise ValueError(f"no sentence pairs {reason}")
     return src_side, tgt_side, dropped
 
@@ -80,48 +93,90 @@ FILES = {"pairs.json", "src.tokens", "src.offsets.npy", "tgt.tokens", "tgt.offse
 
 
 def write_directory(
-    pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, directory: Path, max_length: int | None
+    pairs: Iterable[tuple[str, str]],
+    tokenizer: PairTokenizer,
+    directory: Path,
+    max_length: int | None,
 ) -> None:
     """Write tokenised pairs into a directory that appears only when it is complete.
 
     Raises:
-        ValueError: the directory holds something else or can't be written, or no pairs are left.
+        ValueError: the directory holds something else or can't be written, or no pairs
+            are left.
     """
-    scratch = directory.with_name(f".{directory.name}.{os.getpid()}{secrets.randbits(48)}")
+    scratch = directory.with_name(
+        f".{directory.name}.{os.getpid()}{secrets.randbits(48)}"
+    )
     try:
-        names = {path.name for path in directory.iterdir()} if directory.exists() else set()
-        if names - FILES or names == {"pairs.json"}:  # a common name, alone no sign that the directory is ours
-            raise ValueError(f"{directory} holds other things than tokenised pairs: name a new or an empty directory")
+        names = (
+            {path.name for path in directory.iterdir()} if directory.exists() else set()
+        )
+        if names - FILES or names == {
+            "pairs.json"
+        }:  # a common name, alone no sign that the directory is ours
+            raise ValueError(
+                f"{directory} holds other things than tokenised pairs: name a new or "
+                "an empty directory"
+            )
         scratch.mkdir(parents=True)
-        with (scratch / "src.tokens").open("wb") as src_file, (scratch / "tgt.tokens").open("wb") as tgt_file:
-            *sides, dropped = write_sides(pairs, tokenizer, (src_file, tgt_file), max_length)
-        about: dict[str, Any] = {"format": 1, "pairs": len(sides[0].lengths), "dropped": dropped}
+        with (
+            (scratch / "src.tokens").open("wb") as src_file,
+            (scratch / "tgt.tokens").open("wb") as tgt_file,
+        ):
+            *sides, dropped = write_sides(
+                pairs, tokenizer, (src_file, tgt_file), max_length
+            )
+        about: dict[str, Any] = {
+            "format": 1,
+            "pairs": len(sides[0].lengths),
+            "dropped": dropped,
+        }
         for name, side in zip(("src", "tgt"), sides, strict=True):
             np.save(scratch / f"{name}.offsets.npy", side.offsets())
-            about[name] = {"dtype": side.dtype.name, "sha256": side.hash.hexdigest(),
-                           "offsets_sha256": hashlib.sha256(side.offsets().data).hexdigest()}
-        (scratch / "pairs.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+            about[name] = {
+                "dtype": side.dtype.name,
+                "sha256": side.hash.hexdigest(),
+                "offsets_sha256": hashlib.sha256(side.offsets().data).hexdigest(),
+            }
+        (scratch / "pairs.json").write_text(
+            json.dumps(about, indent=2) + "\n", encoding="utf-8"
+        )
         shutil.rmtree(directory, ignore_errors=True)
         os.replace(scratch, directory)
     except OSError as error:
-        raise ValueError(f"{directory} can't be written ({error}): free some space or name another directory") from None
+        raise ValueError(
+            f"{directory} can't be written ({error}): free some space or name another "
+            "directory"
+        ) from None
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 # %% ../../nbs/data/batching.ipynb #cell14
 def read_side(
-    directory: Path, name: str, dtype: str, sha256: str, offsets_sha256: str | None = None
+    directory: Path,
+    name: str,
+    dtype: str,
+    sha256: str,
+    offsets_sha256: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The memory-mapped tokens and offsets of one side. Raises: ValueError when they are not what was written."""
+    """The memory-mapped tokens and offsets of one side.
+
+    Raises: ValueError when they are not what was written.
+    """
     path = directory / f"{name}.tokens"
     if dtype not in ("uint16", "int32"):
         raise ValueError(f"{path.name} has numbers of an unknown type, {dtype!r}")
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             raise ValueError(f"{path.name} was cut short or changed")
-    offsets = np.load(directory / f"{name}.offsets.npy", mmap_mode="r", allow_pickle=False)
+    offsets = np.load(
+        directory / f"{name}.offsets.npy", mmap_mode="r", allow_pickle=False
+    )
     tokens = np.memmap(path, dtype, "r")
-    changed = offsets_sha256 is not None and hashlib.sha256(offsets).hexdigest() != offsets_sha256
+    changed = (
+        offsets_sha256 is not None
+        and hashlib.sha256(offsets).hexdigest() != offsets_sha256
+    )
     if changed or offsets[-1] != len(tokens):
         raise ValueError(f"{name}.offsets.npy does not fit {path.name}")
     return tokens, offsets
@@ -136,16 +191,32 @@ def read_directory(directory: Path) -> tuple[list[np.ndarray], int]:
     try:
         about = json.loads((directory / "pairs.json").read_text(encoding="utf-8"))
         if about["format"] != 1:
-            raise ValueError(f"format {about['format']}, but this version reads format 1")
-        arrays = [values for name in ("src", "tgt") for values in read_side(directory, name, **about[name])]
+            raise ValueError(
+                f"format {about['format']}, but this version reads format 1"
+            )
+        arrays = [
+            values
+            for name in ("src", "tgt")
+            for values in read_side(directory, name, **about[name])
+        ]
         return arrays, about["dropped"]
-    except (OSError, EOFError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{directory}: no readable tokenised pairs ({error}); build them again") from None
+    except (
+        OSError,
+        EOFError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise ValueError(
+            f"{directory}: no readable tokenised pairs ({error}); build them again"
+        ) from None
 
 # %% ../../nbs/data/batching.ipynb #cell17
 @dataclass(frozen=True, eq=False)
 class FlatPairs:
-    """Sentence pairs as ids in flat arrays; every sentence ends in [eos], none starts with [bos].
+    """Sentence pairs as ids in flat arrays; every sentence ends in [eos], none starts
+    with [bos].
 
     `dropped` counts the pairs that were left out as too long.
     """
@@ -161,7 +232,10 @@ class FlatPairs:
 
     def __getitem__(self, i: int | np.integer) -> tuple[np.ndarray, np.ndarray]:
         i = range(len(self))[i]
-        sides = ((self.src_tokens, self.src_offsets), (self.tgt_tokens, self.tgt_offsets))
+        sides = (
+            (self.src_tokens, self.src_offsets),
+            (self.tgt_tokens, self.tgt_offsets),
+        )
         src, tgt = (tokens[offsets[i] : offsets[i + 1]] for tokens, offsets in sides)
         return src, tgt
 
@@ -177,16 +251,23 @@ class FlatPairs:
 
 # %% ../../nbs/data/batching.ipynb #cell19
 class TokenizedPairs(FlatPairs):
-    """Sentence pairs as ids in flat arrays, made from text by `build` or read from a directory by `open`."""
+    """Sentence pairs as ids in flat arrays, made from text by `build` or read from a
+    directory by `open`.
+    """
 
     @classmethod
     def build(
-        cls, pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, dir: str | Path | None = None,
+        cls,
+        pairs: Iterable[tuple[str, str]],
+        tokenizer: PairTokenizer,
+        dir: str | Path | None = None,
         max_length: int | None = None,
     ) -> "TokenizedPairs":
-        """Tokenise pairs as they stream by, into memory or into files of `dir` that are then memory-mapped.
+        """Tokenise pairs as they stream by, into memory or into files of `dir` that are
+        then memory-mapped.
 
-        Raises: ValueError if no pairs are left, or `dir` holds something else or can't be written.
+        Raises: ValueError if no pairs are left, or `dir` holds something else or can't
+        be written.
         """
         if dir is not None:
             dir = Path(os.path.realpath(dir))  # a link stays a link, and "." has a name
@@ -195,57 +276,88 @@ class TokenizedPairs(FlatPairs):
         files = io.BytesIO(), io.BytesIO()
         src, tgt, dropped = write_sides(pairs, tokenizer, files, max_length)
         src_tokens, tgt_tokens = (
-            np.frombuffer(file.getbuffer(), side.dtype) for file, side in zip(files, (src, tgt), strict=True))
+            np.frombuffer(file.getbuffer(), side.dtype)
+            for file, side in zip(files, (src, tgt), strict=True)
+        )
         return cls(src_tokens, src.offsets(), tgt_tokens, tgt.offsets(), dropped)
 
     @classmethod
     def open(cls, dir: str | Path) -> "TokenizedPairs":
-        """Memory-map what `build` wrote. Raises: ValueError for a directory that is missing or damaged."""
+        """Memory-map what `build` wrote.
+
+        Raises: ValueError for a directory that is missing or damaged.
+        """
         (src, src_offsets, tgt, tgt_offsets), dropped = read_directory(Path(dir))
         return cls(src, src_offsets, tgt, tgt_offsets, dropped)
 
 # %% ../../nbs/data/batching.ipynb #cell24
-def padding_share(src_lengths: np.ndarray, tgt_lengths: np.ndarray, batches: list[np.ndarray]) -> float:
-    """The share of padding among all positions of the batches, source and target together."""
+def padding_share(
+    src_lengths: np.ndarray, tgt_lengths: np.ndarray, batches: list[np.ndarray]
+) -> float:
+    """The share of padding among all positions of the batches, source and target
+    together.
+    """
     sides = (src_lengths, tgt_lengths)
-    padded = sum(len(rows) * int(side[rows].max()) for rows in batches for side in sides)
+    padded = sum(
+        len(rows) * int(side[rows].max()) for rows in batches for side in sides
+    )
     return 1 - sum(int(side[rows].sum()) for rows in batches for side in sides) / padded
 
 # %% ../../nbs/data/batching.ipynb #cell27
-def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Indices sorted by the longer side, then by source minus target, up and down in turn; ties at random."""
+def length_order(
+    src_lengths: np.ndarray, tgt_lengths: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Indices sorted by the longer side, then by source minus target, up and down in
+    turn; ties at random.
+    """
     shuffled = rng.permutation(len(src_lengths))
     src, tgt = src_lengths[shuffled], tgt_lengths[shuffled]
     longer = np.maximum(src, tgt)
-    return shuffled[np.lexsort((np.where(longer % 2 == 0, src - tgt, tgt - src), longer))]
+    return shuffled[
+        np.lexsort((np.where(longer % 2 == 0, src - tgt, tgt - src), longer))
+    ]
 
 # %% ../../nbs/data/batching.ipynb #cell30
 def cut_points(longer: np.ndarray, max_tokens: int, names: np.ndarray) -> list[int]:
-    """Where to cut a sequence of lengths so that rows × longest is at most `max_tokens` in each piece.
+    """Where to cut a sequence of lengths so that rows × longest is at most `max_tokens`
+    in each piece.
 
     Raises:
-        ValueError: one length alone exceeds `max_tokens`, or is 0; the message has its name.
+        ValueError: one length alone exceeds `max_tokens`, or is 0; the message has its
+            name.
     """
     if longer.min() < 1:
-        raise ValueError(f"pair {names[int(longer.argmin())]} has no tokens: leave it out")
+        raise ValueError(
+            f"pair {names[int(longer.argmin())]} has no tokens: leave it out"
+        )
     worst = int(longer.argmax())
     if longer[worst] > max_tokens:
         raise ValueError(
-            f"pair {names[worst]} has {longer[worst]} tokens, more than the {max_tokens} of a whole batch: "
+            f"pair {names[worst]} has {longer[worst]} tokens, more than the "
+            f"{max_tokens} of a whole batch: "
             "raise max_tokens, or leave it out with max_length"
         )
     cuts, start = [], 0
     while start < len(longer):
-        stretch = np.maximum.accumulate(longer[start : start + max_tokens // longer[start]])
-        start += int(np.count_nonzero(stretch * np.arange(1, len(stretch) + 1) <= max_tokens))
+        stretch = np.maximum.accumulate(
+            longer[start : start + max_tokens // longer[start]]
+        )
+        start += int(
+            np.count_nonzero(stretch * np.arange(1, len(stretch) + 1) <= max_tokens)
+        )
         cuts.append(start)
     return cuts[:-1]
 
 # %% ../../nbs/data/batching.ipynb #cell33
 def token_batches(
-    src_lengths: np.ndarray, tgt_lengths: np.ndarray, max_tokens: int, seed: int = 0, epoch: int = 0
+    src_lengths: np.ndarray,
+    tgt_lengths: np.ndarray,
+    max_tokens: int,
+    seed: int = 0,
+    epoch: int = 0,
 ) -> list[np.ndarray]:
-    """One epoch as arrays of indices, in each of which rows × longest is at most `max_tokens` on both sides (§5.1).
+    """One epoch as arrays of indices, in each of which rows × longest is at most
+    `max_tokens` on both sides (§5.1).
 
     The same (seed, epoch) gives the same batches in the same order.
 
@@ -261,7 +373,9 @@ def token_batches(
     return [batches[i] for i in rng.permutation(len(batches))]
 
 # %% ../../nbs/data/batching.ipynb #cell43
-def padded_rows(tokens: np.ndarray, offsets: np.ndarray, indices: np.ndarray, pad_id: int) -> Int[Tensor, "batch len"]:
+def padded_rows(
+    tokens: np.ndarray, offsets: np.ndarray, indices: np.ndarray, pad_id: int
+) -> Int[Tensor, "batch len"]:
     """Sentences of a flat array as the rows of a matrix, padded on the right."""
     starts, lengths = offsets[indices], offsets[indices + 1] - offsets[indices]
     columns = np.arange(lengths.max())
@@ -285,7 +399,9 @@ def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
 # %% ../../nbs/data/batching.ipynb #cell52
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some pairs as padded ids: the source, the decoder's input ([bos] first) and what it should say ([eos] last)."""
+    """Some pairs as padded ids: the source, the decoder's input ([bos] first) and what
+    it should say ([eos] last).
+    """
 
     src: Int[Tensor, "batch src_len"]
     tgt_in: Int[Tensor, "batch tgt_len"]
@@ -306,21 +422,45 @@ class Batch:
         return len(self.places)
 
     def inputs(self, device: torch.device | str) -> tuple[Tensor, ...]:
-        """What the loss of a batch is computed from, on a device: `src`, `tgt_in`, `tgt_out` and `places`."""
-        return tuple(on_device(ids, device) for ids in (self.src, self.tgt_in, self.tgt_out, self.places))
+        """What the loss of a batch is computed from, on a device: `src`, `tgt_in`,
+        `tgt_out` and `places`.
+        """
+        return tuple(
+            on_device(ids, device)
+            for ids in (self.src, self.tgt_in, self.tgt_out, self.places)
+        )
 
     def shard(self, rank: int, world: int) -> "Batch":
-        """Every `world`-th row from `rank` on; where no row is left, one whose target is all padding."""
+        """Every `world`-th row from `rank` on; where no row is left, one whose target
+        is all padding.
+        """
         if rank < len(self):
-            return Batch(self.src[rank::world], self.tgt_in[rank::world], self.tgt_out[rank::world], self.pad_id)
-        return Batch(self.src[:1], self.tgt_in[:1], torch.full_like(self.tgt_out[:1], self.pad_id), self.pad_id)
+            return Batch(
+                self.src[rank::world],
+                self.tgt_in[rank::world],
+                self.tgt_out[rank::world],
+                self.pad_id,
+            )
+        return Batch(
+            self.src[:1],
+            self.tgt_in[:1],
+            torch.full_like(self.tgt_out[:1], self.pad_id),
+            self.pad_id,
+        )
 
     def split(self, n: int) -> list["Batch"]:
-        """Exactly `n` micro-batches for gradient accumulation, which together are this batch."""
+        """Exactly `n` micro-batches for gradient accumulation, which together are this
+        batch.
+        """
         return [self.shard(i, n) for i in range(n)]
 
 # %% ../../nbs/data/batching.ipynb #cell54
-def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: int = PAD, bos_id: int = BOS) -> Batch:
+def collate(
+    pairs: TokenizedPairs,
+    indices: Sequence[int] | np.ndarray,
+    pad_id: int = PAD,
+    bos_id: int = BOS,
+) -> Batch:
     """The pairs of these indices as one padded batch. Raises: ValueError for none."""
     indices = np.asarray(indices, np.int64)
     if not len(indices):
@@ -333,9 +473,13 @@ def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray, pad_id: 
 
 # %% ../../nbs/data/batching.ipynb #cell59
 def batches(
-    pairs: TokenizedPairs, max_tokens: int, seed: int = 0, start: tuple[int, int] = (0, 0)
+    pairs: TokenizedPairs,
+    max_tokens: int,
+    seed: int = 0,
+    start: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[tuple[int, int], Batch]]:
-    """Batches without end, each with the place after it, which as `start` continues from there.
+    """Batches without end, each with the place after it, which as `start` continues
+    from there.
 
     A place is (epoch, number of its batches already taken).
     """

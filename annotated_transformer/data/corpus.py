@@ -53,14 +53,18 @@ def open_text(path: str | Path) -> io.BufferedIOBase:
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ValueError(
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 # %% ../../nbs/data/corpus.ipynb #cell7
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, plain or gzipped, one at a time; only a line feed ends a line.
+    """The lines of a UTF-8 file, plain or gzipped, one at a time; only a line feed ends
+    a line.
 
     Raises:
-        ValueError: the file is missing, empty, damaged or not UTF-8, with the line where that shows.
+        ValueError: the file is missing, empty, damaged or not UTF-8, with the line
+            where that shows.
     """
     number = 0
     with open_text(path) as file:
@@ -69,14 +73,20 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
                 yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file") from None
+            raise ValueError(
+                f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file"
+            ) from None
         except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{path}: damaged after line {number} ({error}); fetch it again") from None
+            raise ValueError(
+                f"{path}: damaged after line {number} ({error}); fetch it again"
+            ) from None
 
 # %% ../../nbs/data/corpus.ipynb #cell11
 @dataclass(frozen=True)
 class ParallelFiles:
-    """Two text files, line i of one the translation of line i of the other; read anew at each iteration."""
+    """Two text files, line i of one the translation of line i of the other; read anew
+    at each iteration.
+    """
 
     src_path: Path
     tgt_path: Path
@@ -87,10 +97,16 @@ class ParallelFiles:
             if src is None or tgt is None:
                 longer = number + sum(1 for _ in sides)
                 src, tgt = (number - 1, longer) if src is None else (longer, number - 1)
-                raise ValueError(f"{self.src_path} has {src} lines and {self.tgt_path} has {tgt}: lines must match")
+                raise ValueError(
+                    f"{self.src_path} has {src} lines and {self.tgt_path} has {tgt}: "
+                    "lines must match"
+                )
             for text, path in ((src, self.src_path), (tgt, self.tgt_path)):
                 if not text.strip():
-                    raise ValueError(f"{path}, line {number} is blank: remove that line from both files")
+                    raise ValueError(
+                        f"{path}, line {number} is blank: remove that line from both "
+                        "files"
+                    )
             yield " ".join(src.split()), " ".join(tgt.split())
 
 # %% ../../nbs/data/corpus.ipynb #cell13
@@ -98,18 +114,23 @@ def parallel_files(src_path: str | Path, tgt_path: str | Path) -> ParallelFiles:
     """Your own corpus: two UTF-8 files, plain or gzipped, with as many lines.
 
     Raises:
-        ValueError: at once when a file is missing, empty or a pipe; while reading, for uneven line counts, a blank line
+        ValueError: at once when a file is missing, empty or a pipe; while reading, for
+            uneven line counts, a blank line
             or bytes that are not UTF-8, naming the file and the line.
     """
     for path in map(Path, (src_path, tgt_path)):
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-            raise ValueError(f"{path} is a pipe or the like, which can be read only once: write it to a file first")
+            raise ValueError(
+                f"{path} is a pipe or the like, which can be read only once: write it "
+                "to a file first"
+            )
         open_text(path).close()
     return ParallelFiles(Path(src_path), Path(tgt_path))
 
 # %% ../../nbs/data/corpus.ipynb #cell16
 def parallel_prefix(prefix: str | Path, src: str, tgt: str) -> ParallelFiles:
-    """Your own corpus by prefix: 'data/train', 'en', 'de' stands for data/train.en and data/train.de, or .gz.
+    """Your own corpus by prefix: 'data/train', 'en', 'de' stands for data/train.en and
+    data/train.de, or .gz.
 
     Raises:
         ValueError: a side is there neither plain nor packed, or as `parallel_files`.
@@ -125,7 +146,9 @@ def parallel_prefix(prefix: str | Path, src: str, tgt: str) -> ParallelFiles:
 # %% ../../nbs/data/corpus.ipynb #cell22
 @dataclass(frozen=True)
 class TextFile:
-    """One side of one split: its place below the data directory, its content, and where to get it."""
+    """One side of one split: its place below the data directory, its content, and where
+    to get it.
+    """
 
     corpus: str
     split: str
@@ -141,9 +164,15 @@ class TextFile:
 # %% ../../nbs/data/corpus.ipynb #cell24
 def corpus_files() -> list[TextFile]:
     """Every file of every named corpus, from the table corpora.tsv."""
-    table = resources.files("annotated_transformer.data").joinpath("corpora.tsv").read_text(encoding="utf-8")
+    table = (
+        resources.files("annotated_transformer.data")
+        .joinpath("corpora.tsv")
+        .read_text(encoding="utf-8")
+    )
     rows: list[dict[str, Any]] = [
-        dict(zip(TextFile.__annotations__, line.split("\t"), strict=True)) for line in table.splitlines()[1:]]
+        dict(zip(TextFile.__annotations__, line.split("\t"), strict=True))
+        for line in table.splitlines()[1:]
+    ]
     return [TextFile(**row | {"lines": int(row["lines"])}) for row in rows]
 
 # %% ../../nbs/data/corpus.ipynb #cell27
@@ -161,7 +190,9 @@ class HubSplit:
 # %% ../../nbs/data/corpus.ipynb #cell29
 @dataclass(frozen=True)
 class CorpusSpec:
-    """A named corpus: its language pairs, licence and home, and its files, streams or splits made on the fly."""
+    """A named corpus: its language pairs, licence and home, and its files, streams or
+    splits made on the fly.
+    """
 
     name: str
     pairs: tuple[str, ...]
@@ -178,7 +209,9 @@ class CorpusSpec:
         return list(dict.fromkeys([split for split, _ in self.made] + stored))
 
     def sizes(self) -> dict[str, int]:
-        """Pairs stated for each split; where the size depends on the languages they follow the name."""
+        """Pairs stated for each split; where the size depends on the languages they
+        follow the name.
+        """
         parts: tuple[HubSplit | TextFile, ...] = (*self.hub, *self.files)
         stored = {f"{part.split} {part.pair}".strip(): part.lines for part in parts}
         return dict(self.made) | stored
@@ -191,7 +224,14 @@ def corpora() -> dict[str, CorpusSpec]:
     ted, wmt = "CC BY-NC-ND 3.0, TED Conference LLC", "wmt/wmt14"
     german = HubSplit("train", "en-de", 4_508_785, wmt, "de-en")
     french = HubSplit("train", "en-fr", 40_836_715, wmt, "fr-en")
-    talks = HubSplit("train", "en-de", 206_112, "IWSLT/iwslt2017", "iwslt2017-en-de", "refs/convert/parquet")
+    talks = HubSplit(
+        "train",
+        "en-de",
+        206_112,
+        "IWSLT/iwslt2017",
+        "iwslt2017-en-de",
+        "refs/convert/parquet",
+    )
     streams = {"wmt14": (german, french), "iwslt17": (talks,)}
     made = {
         "phrasebook": (("train", 100_000), ("val", 1_000), ("test", 1_000)),
@@ -200,11 +240,14 @@ def corpora() -> dict[str, CorpusSpec]:
     table = {
         "phrasebook": ([f"{a}-{b}" for a, b in combinations(LANGUAGES, 2)], "Unicode licence (CLDR)",
                        "made on the fly from Babel's CLDR data and num2words"),
-        "multi30k": (["en-de", "en-fr", "de-fr"], "research and education only", "https://github.com/multi30k/dataset"),
+        "multi30k": (["en-de", "en-fr", "de-fr"], "research and education "
+                                                  "only", "https://github.com/multi30k/dataset"),
         "wmt14": (["en-de", "en-fr"], "free for research", "https://statmt.org/wmt14/translation-task.html"),
-        "iwslt14": (["de-en"], ted, "folder tmp of prepare-iwslt14.sh, https://github.com/facebookresearch/fairseq"),
+        "iwslt14": (["de-en"], ted, "folder tmp of prepare-iwslt14.sh, "
+                                    "https://github.com/facebookresearch/fairseq"),
         "iwslt17": (["en-de"], ted, "https://wit3.fbk.eu/2017-01"),
-        "tatoeba": (["en-de"], "CC BY 2.0 FR, tatoeba.org", "https://www.manythings.org/anki/"),
+        "tatoeba": (["en-de"], "CC BY 2.0 FR, "
+                               "tatoeba.org", "https://www.manythings.org/anki/"),
     }  # fmt: skip
     files = corpus_files()
     return {
@@ -215,7 +258,9 @@ def corpora() -> dict[str, CorpusSpec]:
 
 # %% ../../nbs/data/corpus.ipynb #cell34
 def unpack(data: bytes, member: str = "", column: str = "") -> bytes:
-    """The plain text in a download: out of its archive or gzip, out of <seg> markup, or one column of a table."""
+    """The plain text in a download: out of its archive or gzip, out of <seg> markup, or
+    one column of a table.
+    """
     if member and zipfile.is_zipfile(io.BytesIO(data)):
         data = zipfile.ZipFile(io.BytesIO(data)).read(member)
     elif member:
@@ -234,25 +279,37 @@ def unpack(data: bytes, member: str = "", column: str = "") -> bytes:
 
 # %% ../../nbs/data/corpus.ipynb #cell37
 def check_content(name: str | Path, text: bytes, sha256: str, remedy: str) -> None:
-    """Refuse text that is not, byte for byte, the corpus; an unknown (empty) hash accepts any text.
+    """Refuse text that is not, byte for byte, the corpus; an unknown (empty) hash
+    accepts any text.
 
     Raises:
         ValueError: the hashes differ; the message ends in the remedy.
     """
     found = hashlib.sha256(text).hexdigest()
     if sha256 and found != sha256:
-        raise ValueError(f"{name} is not the published text (sha256 {found[:12]}…, not {sha256[:12]}…): {remedy}")
+        raise ValueError(
+            f"{name} is not the published text (sha256 {found[:12]}…, not "
+            f"{sha256[:12]}…): {remedy}"
+        )
 
 # %% ../../nbs/data/corpus.ipynb #cell39
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name and rename it, so that no reader ever sees half of it.
+    """Write a file under a temporary name and rename it, so that no reader ever sees
+    half of it.
 
     Raises:
-        ValueError: the file is read-only, the directory can't be written or the disk is full.
+        ValueError: the file is read-only, the directory can't be written or the disk is
+            full.
     """
-    device = str(path.parent) in ("/dev", "/dev/fd") or os.path.exists(path) and not os.path.isfile(path)
+    device = (
+        str(path.parent) in ("/dev", "/dev/fd")
+        or os.path.exists(path)
+        and not os.path.isfile(path)
+    )
     path = path if device else Path(os.path.realpath(path))  # a link stays a link
-    scratch = path.with_name(f".{path.name[:60]}.{os.getpid()}{secrets.randbits(48)}")  # no longer than names may be
+    scratch = path.with_name(
+        f".{path.name[:60]}.{os.getpid()}{secrets.randbits(48)}"
+    )  # no longer than names may be
     try:
         if device:  # such as /dev/null or /dev/stdout, which must not be replaced
             path.write_bytes(data)
@@ -272,29 +329,50 @@ def write_whole(path: Path, data: bytes) -> None:
 
 # %% ../../nbs/data/corpus.ipynb #cell41
 def download(file: TextFile, root: Path) -> Path:
-    """Fetch one corpus file from its source, check it, and put it, gzipped, below `root`.
+    """Fetch one corpus file from its source, check it, and put it, gzipped, below
+    `root`.
 
     Raises:
-        ValueError: it has no source, can't be fetched or unpacked, or is not the published text.
+        ValueError: it has no source, can't be fetched or unpacked, or is not the
+            published text.
     """
     hint = "set ANNOTATED_TRANSFORMER_DATA to a directory that holds it"
     if not file.url:
         how = corpora()[file.corpus].source
-        raise ValueError(f"you have to prepare {file.path} yourself, see {how}; then {hint}")
+        raise ValueError(
+            f"you have to prepare {file.path} yourself, see {how}; then {hint}"
+        )
     try:
         with urllib.request.urlopen(file.url, timeout=60) as response:
             text = unpack(response.read(), file.member, file.column)
-    except (OSError, EOFError, KeyError, IndexError, UnicodeDecodeError, HTTPException, tarfile.TarError,
-            zipfile.BadZipFile, zlib.error) as error:
+    except (
+        OSError,
+        EOFError,
+        KeyError,
+        IndexError,
+        UnicodeDecodeError,
+        HTTPException,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"{file.url} could not be fetched ({reason}); try again, or {hint} as {file.path}") from None
-    check_content(file.url, text, file.sha256, f"the source has changed; {hint} as {file.path}")
+        raise ValueError(
+            f"{file.url} could not be fetched ({reason}); try again, or {hint} as "
+            f"{file.path}"
+        ) from None
+    check_content(
+        file.url, text, file.sha256, f"the source has changed; {hint} as {file.path}"
+    )
     write_whole(root / f"{file.path}.gz", gzip.compress(text, mtime=0))
     return root / f"{file.path}.gz"
 
 # %% ../../nbs/data/corpus.ipynb #cell45
 def read_whole(path: Path) -> bytes:
-    """All of a file, unpacked. Raises: ValueError when it is missing, empty or damaged."""
+    """All of a file, unpacked.
+
+    Raises: ValueError when it is missing, empty or damaged.
+    """
     try:
         with open_text(path) as file:
             return file.read()
@@ -303,15 +381,23 @@ def read_whole(path: Path) -> bytes:
 
 # %% ../../nbs/data/corpus.ipynb #cell47
 def cache() -> Path:
-    """Where downloads are kept. Raises: ValueError when this user has no home directory."""
+    """Where downloads are kept.
+
+    Raises: ValueError when this user has no home directory.
+    """
     try:
         return Path.home() / ".cache" / "annotated-transformer"
     except RuntimeError:
-        raise ValueError("this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA") from None
+        raise ValueError(
+            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
+        ) from None
 
 # %% ../../nbs/data/corpus.ipynb #cell49
 def file_below(directory: Path, file: TextFile) -> Path | None:
-    """Where a directory has a corpus file, if it has it. Raises: ValueError when that has other content."""
+    """Where a directory has a corpus file, if it has it.
+
+    Raises: ValueError when that has other content.
+    """
     for path in (directory / file.path, directory / f"{file.path}.gz"):
         if os.path.isfile(path):
             check_content(path, read_whole(path), file.sha256, "remove it")
@@ -320,21 +406,28 @@ def file_below(directory: Path, file: TextFile) -> Path | None:
 
 # %% ../../nbs/data/corpus.ipynb #cell52
 def find_file(file: TextFile, root: str | Path | None = None) -> Path:
-    """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the cache, else downloaded there.
+    """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the
+    cache, else downloaded there.
 
     Raises:
-        ValueError: the directory isn't there, a file is there with other content, or it can't be downloaded.
+        ValueError: the directory isn't there, a file is there with other content, or it
+            can't be downloaded.
     """
     given = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
     if given and not os.path.isdir(given):
-        raise ValueError(f"{given} is no directory: name the one that holds the corpora, or none for a cache")
+        raise ValueError(
+            f"{given} is no directory: name the one that holds the corpora, or none "
+            "for a cache"
+        )
     found = given and file_below(Path(given), file) or file_below(cache(), file)
     return found or download(file, cache())
 
 # %% ../../nbs/data/corpus.ipynb #cell55
 @dataclass(frozen=True)
 class HubPairs:
-    """A split streamed from the Hugging Face Hub, white space collapsed; pairs with a blank side are skipped."""
+    """A split streamed from the Hugging Face Hub, white space collapsed; pairs with a
+    blank side are skipped.
+    """
 
     hub: HubSplit
     langs: tuple[str, str]
@@ -343,21 +436,29 @@ class HubPairs:
         try:
             from datasets import load_dataset
         except ImportError:
-            raise ValueError("this corpus is streamed: pip install 'annotated-transformer[data]'") from None
+            raise ValueError(
+                "this corpus is streamed: pip install 'annotated-transformer[data]'"
+            ) from None
         hub = self.hub
         try:
             options = {"split": hub.split, "revision": hub.revision, "streaming": True}
             for row in load_dataset(hub.repository, hub.config, **options):
-                src, tgt = (" ".join(row["translation"][lang].split()) for lang in self.langs)
+                src, tgt = (
+                    " ".join(row["translation"][lang].split()) for lang in self.langs
+                )
                 if src and tgt:
                     yield src, tgt
         except (OSError, RuntimeError) as error:
-            raise ValueError(f"{hub.repository} on the Hugging Face Hub can't be read ({error})") from None
+            raise ValueError(
+                f"{hub.repository} on the Hugging Face Hub can't be read ({error})"
+            ) from None
 
 # %% ../../nbs/data/corpus.ipynb #cell57
 @dataclass(frozen=True)
 class TatoebaSplit:
-    """Pairs of Tatoeba by a checksum of the English side: about 1 % val, 1 % test, the rest train."""
+    """Pairs of Tatoeba by a checksum of the English side: about 1 % val, 1 % test, the
+    rest train.
+    """
 
     pairs: Iterable[tuple[str, str]]
     split: str
@@ -371,26 +472,37 @@ class TatoebaSplit:
 
 # %% ../../nbs/data/corpus.ipynb #cell60
 def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
-    """The corpus of that name and its pair of these two languages, in the corpus' own order.
+    """The corpus of that name and its pair of these two languages, in the corpus' own
+    order.
 
     Raises:
-        ValueError: an unknown corpus, language pair or split, with what to write instead.
+        ValueError: an unknown corpus, language pair or split, with what to write
+            instead.
     """
     specs = corpora()
     if name not in specs:
         raise ValueError(f"no corpus is named {name!r}: {nearest(name, list(specs))}")
     spec = specs[name]
-    pair = next((pair for pair in spec.pairs if pair in (f"{src}-{tgt}", f"{tgt}-{src}")), None)
+    pair = next(
+        (pair for pair in spec.pairs if pair in (f"{src}-{tgt}", f"{tgt}-{src}")), None
+    )
     if pair is None:
-        raise ValueError(f"{name} has no pair {src}-{tgt}: choose from {', '.join(spec.pairs)}, in either direction")
+        raise ValueError(
+            f"{name} has no pair {src}-{tgt}: choose from {', '.join(spec.pairs)}, in "
+            "either direction"
+        )
     if split not in spec.splits(pair):
-        raise ValueError(f"{name} has no split {split!r}: {nearest(split, spec.splits(pair))}")
+        raise ValueError(
+            f"{name} has no split {split!r}: {nearest(split, spec.splits(pair))}"
+        )
     return spec, pair
 
 # %% ../../nbs/data/corpus.ipynb #cell63
 @dataclass(frozen=True)
 class Unescaped:
-    """Pairs with `&apos;` and its like, which Moses' tokeniser writes, turned back into characters."""
+    """Pairs with `&apos;` and its like, which Moses' tokeniser writes, turned back into
+    characters.
+    """
 
     pairs: Iterable[tuple[str, str]]
 
@@ -402,10 +514,12 @@ class Unescaped:
 def load_corpus(
     name: str, split: str, src: str, tgt: str, root: str | Path | None = None
 ) -> Iterable[tuple[str, str]]:
-    """A split of a named corpus as an iterable of (source, target) strings that can be read again and again.
+    """A split of a named corpus as an iterable of (source, target) strings that can be
+    read again and again.
 
     Raises:
-        ValueError: an unknown corpus, pair or split, or a file that can't be found, fetched or trusted.
+        ValueError: an unknown corpus, pair or split, or a file that can't be found,
+            fetched or trusted.
     """
     spec, pair = find_corpus(name, split, src, tgt)
     made = dict(spec.made)
@@ -416,8 +530,14 @@ def load_corpus(
     for hub in (hub for hub in spec.hub if (hub.split, hub.pair) == (split, pair)):
         return HubPairs(hub, (src, tgt))
     stored = "all" if split in made else split
-    sides = {file.lang: file for file in spec.files if file.split == stored and file.pair in ("", pair)}
+    sides = {
+        file.lang: file
+        for file in spec.files
+        if file.split == stored and file.pair in ("", pair)
+    }
     files = parallel_files(find_file(sides[src], root), find_file(sides[tgt], root))
     if name == "iwslt14":
         return Unescaped(files)
-    return TatoebaSplit(files, split, (src, tgt).index("en")) if split in made else files
+    return (
+        TatoebaSplit(files, split, (src, tgt).index("en")) if split in made else files
+    )

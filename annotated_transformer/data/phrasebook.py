@@ -27,7 +27,13 @@ from string import Formatter
 from typing import Any
 
 from babel import Locale
-from babel.dates import format_date, format_skeleton, format_time, format_timedelta, get_timezone_location
+from babel.dates import (
+    format_date,
+    format_skeleton,
+    format_time,
+    format_timedelta,
+    get_timezone_location,
+)
 from babel.lists import format_list
 from babel.numbers import format_currency, format_percent
 from babel.units import format_unit
@@ -40,10 +46,15 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "nl")
 
 # %% ../../nbs/data/phrasebook.ipynb #cell7
 def check_languages(*languages: str) -> None:
-    """Raises: ValueError for a language that the phrasebook lacks, naming the nearest or those it has."""
+    """Raises: ValueError for a language that the phrasebook lacks, naming the nearest
+    or those it has.
+    """
     for language in languages:
         if language not in LANGUAGES:
-            raise ValueError(f"the phrasebook lacks {language!r}: {nearest(language, list(LANGUAGES))}")
+            raise ValueError(
+                f"the phrasebook lacks {language!r}: "
+                f"{nearest(language, list(LANGUAGES))}"
+            )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell11
 def typable(text: str) -> str:
@@ -60,7 +71,9 @@ def repaired(words: str, n: int, language: str) -> str:
     if language == "de":
         words = words.replace("einstausend", "eintausend")
     if language == "es":
-        words = words.replace("veintiuno mil", "veintiún mil").replace(" uno mil", " un mil")
+        words = words.replace("veintiuno mil", "veintiún mil").replace(
+            " uno mil", " un mil"
+        )
     return words
 
 # %% ../../nbs/data/phrasebook.ipynb #cell15
@@ -75,8 +88,17 @@ def number_words(n: int, language: str) -> str:
     thousands, rest = n - n % 1000, n % 1000
     if not thousands or not rest:
         return repaired(round_number(n, language), n, language)
-    between = {"en": " and " if rest < 100 else ", ", "fr": " ", "es": " ", "nl": " "}.get(language, "")
-    return repaired(round_number(thousands, language) + between + round_number(rest, language), n, language)
+    between = {
+        "en": " and " if rest < 100 else ", ",
+        "fr": " ",
+        "es": " ",
+        "nl": " ",
+    }.get(language, "")
+    return repaired(
+        round_number(thousands, language) + between + round_number(rest, language),
+        n,
+        language,
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell22
 @cache
@@ -86,7 +108,11 @@ def year_words(year: int, language: str) -> str:
         return num2words(year, lang=language, to="year")
     if language == "nl" and year < 2000:
         hundreds, rest = divmod(year, 100)
-        words = number_words(hundreds, "nl") + "honderd" + (number_words(rest, "nl") if rest else "")
+        words = (
+            number_words(hundreds, "nl")
+            + "honderd"
+            + (number_words(rest, "nl") if rest else "")
+        )
         return repaired(words, year, "nl")
     words = number_words(year, language)
     return re.sub("(cent|vingt)s$", r"\1", words) if language == "fr" else words
@@ -94,19 +120,27 @@ def year_words(year: int, language: str) -> str:
 # %% ../../nbs/data/phrasebook.ipynb #cell24
 @cache
 def ordinal_words(n: int, language: str) -> str:
-    """An ordinal from 1 to 99 in words, in the form that stands before a masculine noun."""
+    """An ordinal from 1 to 99 in words, in the form that stands before a masculine
+    noun.
+    """
     words = num2words(n, lang=language, to="ordinal")
     if language == "fr":
         words = words.replace("vingtsième", "vingtième")
     if language == "es":
-        words = {11: "undécimo", 12: "duodécimo"}.get(n, words.replace("quadra", "cuadra"))
+        words = {11: "undécimo", 12: "duodécimo"}.get(
+            n, words.replace("quadra", "cuadra")
+        )
         words = re.sub("(prime|terce)ro$", r"\1r", words)  # el primer día
     return words
 
 # %% ../../nbs/data/phrasebook.ipynb #cell26
 def table(lines: str) -> list[dict[str, str]]:
-    """Rows of words that mean the same, one column per language in the order of LANGUAGES, divided by bars."""
-    return [dict(zip(LANGUAGES, line.split("|"), strict=True)) for line in lines.split()]
+    """Rows of words that mean the same, one column per language in the order of
+    LANGUAGES, divided by bars.
+    """
+    return [
+        dict(zip(LANGUAGES, line.split("|"), strict=True)) for line in lines.split()
+    ]
 
 # %% ../../nbs/data/phrasebook.ipynb #cell27
 _RANKED = table("""
@@ -150,7 +184,10 @@ _THINGS = table("""
 
 # %% ../../nbs/data/phrasebook.ipynb #cell33
 def things(value: tuple[int, int], language: str) -> str:
-    """So many things; value is (count from 2, index of the noun). The nouns are masculine wherever that matters."""
+    """So many things; value is (count from 2, index of the noun).
+
+    The nouns are masculine wherever that matters.
+    """
     count, noun = value
     words = number_words(count, language)
     if language == "es":
@@ -170,18 +207,33 @@ def weekdays(number: int, language: str) -> str:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell38
 def cldr_date(day: date, style: str, language: str) -> str:
-    """A date in one of CLDR's styles (full, long) or skeletons (MMMMd, yMd…); French gets its "1er"."""
+    """A date in one of CLDR's styles (full, long) or skeletons (MMMMd, yMd…); French
+    gets its "1er".
+    """
     known = style in ("full", "long")
-    text = format_date(day, style, locale=language) if known else format_skeleton(style, day, locale=language)
+    text = (
+        format_date(day, style, locale=language)
+        if known
+        else format_skeleton(style, day, locale=language)
+    )
     text = typable(text)
-    return re.sub(r"(^| )1 ", r"\g<1>1er ", text) if language == "fr" and day.day == 1 else text
+    return (
+        re.sub(r"(^| )1 ", r"\g<1>1er ", text)
+        if language == "fr" and day.day == 1
+        else text
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell41
 def on_date(text: str, language: str) -> str:
-    """A date after its preposition or article: "on March 3", "am 3. März", "l'8 marzo"."""
+    """A date after its preposition or article: "on March 3", "am 3.
+
+    März", "l'8 marzo".
+    """
     if language == "it":
         return ("l'" if re.match("(8|11) ", text) else "il ") + text
-    return {"en": "on ", "de": "am ", "fr": "le ", "es": "el ", "nl": "op "}[language] + text
+    return {"en": "on ", "de": "am ", "fr": "le ", "es": "el ", "nl": "op "}[
+        language
+    ] + text
 
 # %% ../../nbs/data/phrasebook.ipynb #cell42
 def today(day: date, language: str) -> str:
@@ -191,14 +243,23 @@ def today(day: date, language: str) -> str:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell44
 def day_in_words(day: date, language: str) -> str:
-    """Day and month as they are read aloud: "the twenty-first of March", "der einundzwanzigste März"."""
+    """Day and month as they are read aloud: "the twenty-first of March", "der
+    einundzwanzigste März".
+    """
     month, count = months(day.month, language), number_words(day.day, language)
     first = day.day == 1
     if language == "it":
-        return f"l'{count} {month}" if day.day in (8, 11) else f"il {'primo' if first else count} {month}"
+        return (
+            f"l'{count} {month}"
+            if day.day in (8, 11)
+            else f"il {'primo' if first else count} {month}"
+        )
     return {
-        "en": f"the {ordinal_words(day.day, 'en')} of {month}", "de": f"der {ordinal_words(day.day, 'de')} {month}",
-        "fr": f"le {'premier' if first else count} {month}", "es": f"el {count} de {month}", "nl": f"{count} {month}",
+        "en": f"the {ordinal_words(day.day, 'en')} of {month}",
+        "de": f"der {ordinal_words(day.day, 'de')} {month}",
+        "fr": f"le {'premier' if first else count} {month}",
+        "es": f"el {count} de {month}",
+        "nl": f"{count} {month}",
     }[language]
 
 # %% ../../nbs/data/phrasebook.ipynb #cell45
@@ -214,16 +275,28 @@ def clock_time(minute: int, language: str) -> str:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell50
 def at_time(minute: int, language: str) -> str:
-    """A time after "at"; German and Dutch add their word for the hour. Not for one o'clock: "la 1:30" is singular."""
+    """A time after "at"; German and Dutch add their word for the hour.
+
+    Not for one o'clock: "la 1:30" is singular.
+    """
     before, after = {
-        "en": ("at", ""), "de": ("um", " Uhr"), "fr": ("à", ""), "es": ("a las", ""), "it": ("alle", ""),
+        "en": ("at", ""),
+        "de": ("um", " Uhr"),
+        "fr": ("à", ""),
+        "es": ("a las", ""),
+        "it": ("alle", ""),
         "nl": ("om", " uur"),
     }[language]
     return f"{before} {clock_time(minute, language)}{after}"
 
 # %% ../../nbs/data/phrasebook.ipynb #cell52
 _CLOCK = {
-    "en": ["{hour} o'clock", "quarter past {hour}", "half past {hour}", "quarter to {hour}"],
+    "en": [
+        "{hour} o'clock",
+        "quarter past {hour}",
+        "half past {hour}",
+        "quarter to {hour}",
+    ],
     "de": ["{hour} Uhr", "Viertel nach {hour}", "halb {next}", "Viertel vor {hour}"],
     "fr": ["{hour}", "{hour} et quart", "{hour} et demie", "{hour} moins le quart"],
     "es": ["{hour}", "{hour} y cuarto", "{hour} y media", "{hour} menos cuarto"],
@@ -233,52 +306,89 @@ _CLOCK = {
 
 # %% ../../nbs/data/phrasebook.ipynb #cell53
 def clock_words(value: tuple[int, int], language: str) -> str:
-    """A quarter hour in words: "half past two" is "halb drei"; value is (hour from 1 to 11, quarter from 0 to 3)."""
+    """A quarter hour in words: "half past two" is "halb drei"; value is (hour from 1 to
+    11, quarter from 0 to 3).
+    """
     hour, quarter = value
     words = number_words(hour, language)
     if language == "fr":
         words = "une heure" if hour == 1 else f"{words} heures"
     if hour == 1:
-        words = {"de": "ein" if quarter == 0 else "eins", "es": "una", "it": "una"}.get(language, words)
-    return _CLOCK[language][quarter].format(hour=words, next=number_words(hour + 1, language))
+        words = {"de": "ein" if quarter == 0 else "eins", "es": "una", "it": "una"}.get(
+            language, words
+        )
+    return _CLOCK[language][quarter].format(
+        hour=words, next=number_words(hour + 1, language)
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell55
 def at_clock(value: tuple[int, int], language: str) -> str:
     """A quarter hour in words after "at"."""
     one = value[0] == 1
-    before = {"en": "at ", "de": "um ", "fr": "à ", "nl": "om ", "es": "a la " if one else "a las ",
-              "it": "all'" if one else "alle "}[language]
+    before = {
+        "en": "at ",
+        "de": "um ",
+        "fr": "à ",
+        "nl": "om ",
+        "es": "a la " if one else "a las ",
+        "it": "all'" if one else "alle ",
+    }[language]
     return before + clock_words(value, language)
 
 # %% ../../nbs/data/phrasebook.ipynb #cell57
 def it_is_clock(value: tuple[int, int], language: str) -> str:
     """A quarter hour in words after "it is"."""
     one = value[0] == 1
-    before = {"en": "it is ", "de": "es ist ", "fr": "il est ", "nl": "het is ", "es": "es la " if one else "son las ",
-              "it": "è l'" if one else "sono le "}[language]
+    before = {
+        "en": "it is ",
+        "de": "es ist ",
+        "fr": "il est ",
+        "nl": "het is ",
+        "es": "es la " if one else "son las ",
+        "it": "è l'" if one else "sono le ",
+    }[language]
     return before + clock_words(value, language)
 
 # %% ../../nbs/data/phrasebook.ipynb #cell60
-_SECONDS = {"minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2592000, "year": 31536000}
+_SECONDS = {
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 604800,
+    "month": 2592000,
+    "year": 31536000,
+}
 
 # %% ../../nbs/data/phrasebook.ipynb #cell61
 def relative(value: tuple[str, int], language: str, sign: int) -> str:
-    """So many units from now (sign 1) or before now (sign -1): "in 3 days", "vor 3 Tagen"."""
+    """So many units from now (sign 1) or before now (sign -1): "in 3 days", "vor 3
+    Tagen".
+    """
     unit, count = value
     gap = timedelta(seconds=sign * count * _SECONDS[unit])
-    return typable(format_timedelta(gap, unit, threshold=1e9, add_direction=True, locale=language))
+    return typable(
+        format_timedelta(gap, unit, threshold=1e9, add_direction=True, locale=language)
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell63
 def measure(value: tuple[str, int], language: str) -> str:
     """An amount with its unit; value is (CLDR's name of the unit, tenths)."""
     unit, tenths = value
-    return typable(format_unit(tenths // 10 if tenths % 10 == 0 else tenths / 10, unit, locale=language))
+    return typable(
+        format_unit(
+            tenths // 10 if tenths % 10 == 0 else tenths / 10, unit, locale=language
+        )
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell64
 def money(value: tuple[str, int], language: str) -> str:
     """A whole amount with the name of its currency."""
     code, amount = value
-    return typable(format_currency(amount, code, "0", language, currency_digits=False, format_type="name"))
+    return typable(
+        format_currency(
+            amount, code, "0", language, currency_digits=False, format_type="name"
+        )
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell66
 def price(value: tuple[str, int], language: str) -> str:
@@ -289,7 +399,9 @@ def price(value: tuple[str, int], language: str) -> str:
 # %% ../../nbs/data/phrasebook.ipynb #cell67
 def percent(tenths: int, language: str) -> str:
     """A percentage with at most one decimal."""
-    return typable(format_percent(tenths / 1000, locale=language, decimal_quantization=False))
+    return typable(
+        format_percent(tenths / 1000, locale=language, decimal_quantization=False)
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell71
 def country_name(code: str, language: str) -> str:
@@ -311,12 +423,16 @@ def city_name(zone: str, language: str) -> str:
 def in_city(zone: str, language: str) -> str:
     """A city after "in"; Italian says "ad" before another a."""
     name = city_name(zone, language)
-    before = {"fr": "à", "it": "ad" if name[0] == "A" else "a", "es": "en"}.get(language, "in")
+    before = {"fr": "à", "it": "ad" if name[0] == "A" else "a", "es": "en"}.get(
+        language, "in"
+    )
     return f"{before} {name}"
 
 # %% ../../nbs/data/phrasebook.ipynb #cell77
 def listed(names: Sequence[str], language: str, style: str = "standard") -> str:
-    """Names joined by "and" (style "standard") or "or", which Spanish and Italian change before their own vowel."""
+    """Names joined by "and" (style "standard") or "or", which Spanish and Italian
+    change before their own vowel.
+    """
     text = format_list(names, style, language)
     if language == "es":
         text = re.sub(r" y (?=h?[iIíÍ])", " e ", text)
@@ -327,14 +443,22 @@ def listed(names: Sequence[str], language: str, style: str = "standard") -> str:
 def weekday_span(value: tuple[int, int], language: str) -> str:
     """From one weekday to another, both included."""
     first, last = (weekdays(each, language) for each in value)
-    pattern = {"en": "from {} to {}", "de": "von {} bis {}", "fr": "du {} au {}", "es": "de {} a {}",
-               "it": "da {} a {}", "nl": "van {} tot en met {}"}[language]
+    pattern = {
+        "en": "from {} to {}",
+        "de": "von {} bis {}",
+        "fr": "du {} au {}",
+        "es": "de {} a {}",
+        "it": "da {} a {}",
+        "nl": "van {} tot en met {}",
+    }[language]
     return pattern.format(first, last)
 
 # %% ../../nbs/data/phrasebook.ipynb #cell82
 @dataclass(frozen=True)
 class Values:
-    """What a slot can hold, free of any language: how many values there are, and how to draw one."""
+    """What a slot can hold, free of any language: how many values there are, and how to
+    draw one.
+    """
 
     name: str
     size: int
@@ -343,6 +467,7 @@ class Values:
 # %% ../../nbs/data/phrasebook.ipynb #cell84
 def choices(name: str, *axes: Sequence) -> Values:
     """One entry from each axis, all equally likely; a single axis gives the bare entry."""
+
     def draw(rng: Random) -> Hashable:
         picked = tuple(axis[int(rng.random() * len(axis))] for axis in axes)
         return picked if len(axes) > 1 else picked[0]
@@ -351,7 +476,10 @@ def choices(name: str, *axes: Sequence) -> Values:
 
 # %% ../../nbs/data/phrasebook.ipynb #cell86
 def magnitudes(name: str, digits: int) -> Values:
-    """Whole numbers of 1 to `digits` digits: first the number of digits is drawn, then the number."""
+    """Whole numbers of 1 to `digits` digits: first the number of digits is drawn, then
+    the number.
+    """
+
     def draw(rng: Random) -> int:
         length = 1 + int(rng.random() * digits)
         low = 10 ** (length - 1) if length > 1 else 0
@@ -362,6 +490,7 @@ def magnitudes(name: str, digits: int) -> Values:
 # %% ../../nbs/data/phrasebook.ipynb #cell88
 def selections(name: str, items: Sequence) -> Values:
     """Two or three different items, in any order."""
+
     def draw(rng: Random) -> tuple:
         return tuple(rng.sample(items, 2 if rng.random() < 0.5 else 3))
 
@@ -371,31 +500,52 @@ def selections(name: str, items: Sequence) -> Values:
 def days(name: str, first: date, last: date) -> Values:
     """Every date from the first to the last."""
     low, high = first.toordinal(), last.toordinal() + 1
-    return Values(name, high - low, lambda rng: date.fromordinal(low + int(rng.random() * (high - low))))
+    return Values(
+        name,
+        high - low,
+        lambda rng: date.fromordinal(low + int(rng.random() * (high - low))),
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell91
 _COUNTRIES = (
-    "AR AT AU BE BG BR CA CH CL CN CO CU CY CZ DE DK EC EE EG ES FI FR GB GE GR HR HU ID IE IL IN IQ IR IS IT JM JO JP "
-    "KE KR LB LT LU LV MA MT MX MY NG NL NO NP NZ PE PK PL PT RO RS RU SE SI SK SY TH TN TR UA US UY VN ZA").split()
+    "AR AT AU BE BG BR CA CH CL CN CO CU CY CZ DE DK EC EE EG ES FI FR GB GE GR HR HU "
+    "ID IE IL IN IQ IR IS IT JM JO JP "
+    "KE KR LB LT LU LV MA MT MX MY NG NL NO NP NZ PE PK PL PT RO RS RU SE SI SK SY TH "
+    "TN TR UA US UY VN ZA"
+).split()
 _LANGUAGES = (
-    "ar bg cs da de el en es et fi fr he hi hr hu id is it ja ko lt lv nl no pl pt ro ru sk sl sv th tr uk vi zh"
+    "ar bg cs da de el en es et fi fr he hi hr hu id is it ja ko lt lv nl no pl pt ro "
+    "ru sk sl sv th tr uk vi zh"
 ).split()
 _CITIES = [
-    zone for region, cities in {
-        "Europe": "Rome Vienna Paris Lisbon Athens Copenhagen Brussels Prague Warsaw Moscow London Berlin Madrid "
-                  "Amsterdam Zurich Budapest Bucharest Dublin Helsinki Oslo Stockholm Istanbul Belgrade Sofia Riga "
-                  "Vilnius Tallinn",
-        "America": "New_York Chicago Toronto Los_Angeles", "Australia": "Sydney Melbourne",
+    zone
+    for region, cities in {
+        "Europe": "Rome Vienna Paris Lisbon Athens Copenhagen Brussels Prague Warsaw "
+        "Moscow London Berlin Madrid "
+        "Amsterdam Zurich Budapest Bucharest Dublin Helsinki Oslo Stockholm Istanbul "
+        "Belgrade Sofia Riga "
+        "Vilnius Tallinn",
+        "America": "New_York Chicago Toronto Los_Angeles",
+        "Australia": "Sydney Melbourne",
         "Asia": "Tokyo Jerusalem Seoul Bangkok Shanghai Jakarta Manila",
-    }.items() for zone in (f"{region}/{city}" for city in cities.split())]
+    }.items()
+    for zone in (f"{region}/{city}" for city in cities.split())
+]
 
 # %% ../../nbs/data/phrasebook.ipynb #cell92
 _UNITS = (
-    "length-meter length-kilometer length-centimeter length-mile length-foot mass-gram mass-kilogram volume-liter "
-    "volume-milliliter area-square-meter area-square-kilometer area-hectare volume-cubic-meter "
-    "speed-kilometer-per-hour temperature-celsius temperature-fahrenheit power-watt power-kilowatt energy-calorie "
-    "electric-volt electric-ampere digital-megabyte digital-gigabyte frequency-hertz duration-minute").split()
-_MONEY = "EUR USD GBP JPY CHF CNY INR SEK NOK DKK PLN CZK HUF CAD AUD MXN RUB TRY KRW ILS".split()
+    "length-meter length-kilometer length-centimeter length-mile length-foot mass-gram "
+    "mass-kilogram volume-liter "
+    "volume-milliliter area-square-meter area-square-kilometer area-hectare "
+    "volume-cubic-meter "
+    "speed-kilometer-per-hour temperature-celsius temperature-fahrenheit power-watt "
+    "power-kilowatt energy-calorie "
+    "electric-volt electric-ampere digital-megabyte digital-gigabyte frequency-hertz "
+    "duration-minute"
+).split()
+_MONEY = (
+    "EUR USD GBP JPY CHF CNY INR SEK NOK DKK PLN CZK HUF CAD AUD MXN RUB TRY KRW ILS"
+).split()
 _SIGNED = "EUR USD GBP CHF CAD INR SEK PLN".split()
 
 # %% ../../nbs/data/phrasebook.ipynb #cell94
@@ -407,7 +557,9 @@ class Slot:
     say: Callable[[Any, str], str]
 
 # %% ../../nbs/data/phrasebook.ipynb #cell95
-def prefixed(say: Callable[[Any, str], str], *prefixes: str) -> Callable[[Any, str], str]:
+def prefixed(
+    say: Callable[[Any, str], str], *prefixes: str
+) -> Callable[[Any, str], str]:
     """The same words after a preposition, given for each language in order."""
     before = dict(zip(LANGUAGES, prefixes, strict=True))
     return lambda value, language: before[language] + say(value, language)
@@ -419,14 +571,19 @@ def number_slots() -> dict[str, Slot]:
     return {
         "number": Slot(magnitudes("number", 6), number_words),
         "count": Slot(choices("count", counts), number_words),
-        "ordinal": Slot(choices("ordinal", range(1, 100), range(len(_RANKED))), ordinal),
+        "ordinal": Slot(
+            choices("ordinal", range(1, 100), range(len(_RANKED))), ordinal
+        ),
         "things": Slot(choices("things", counts, range(len(_THINGS))), things),
         "percent": Slot(choices("percent", range(1, 1001)), percent),
     }
 
 # %% ../../nbs/data/phrasebook.ipynb #cell99
 def date_slots() -> dict[str, Slot]:
-    """Slots for dates: the days of two centuries, the days of a year, months and quarters."""
+    """Slots for dates: the days of two centuries, the days of a year, months and
+    quarters.
+    """
+
     def styled(style: str) -> Callable[[date, str], str]:
         return lambda day, language: cldr_date(day, style, language)
 
@@ -435,12 +592,18 @@ def date_slots() -> dict[str, Slot]:
 
     two_centuries = days("date", date(1900, 1, 1), date(2099, 12, 31))
     leap_year = days("day", date(2000, 1, 1), date(2000, 12, 31))
-    firsts = [date(year, month, 1) for year in range(1900, 2100) for month in range(1, 13)]
+    firsts = [
+        date(year, month, 1) for year in range(1900, 2100) for month in range(1, 13)
+    ]
     return {
-        "full_date": Slot(two_centuries, styled("full")), "long_date": Slot(two_centuries, styled("long")),
-        "numeric_date": Slot(two_centuries, styled("yMd")), "on_date": Slot(two_centuries, on("long")),
-        "today": Slot(two_centuries, today), "date_in_words": Slot(two_centuries, date_in_words),
-        "day": Slot(leap_year, styled("MMMMd")), "on_day": Slot(leap_year, on("MMMMd")),
+        "full_date": Slot(two_centuries, styled("full")),
+        "long_date": Slot(two_centuries, styled("long")),
+        "numeric_date": Slot(two_centuries, styled("yMd")),
+        "on_date": Slot(two_centuries, on("long")),
+        "today": Slot(two_centuries, today),
+        "date_in_words": Slot(two_centuries, date_in_words),
+        "day": Slot(leap_year, styled("MMMMd")),
+        "on_day": Slot(leap_year, on("MMMMd")),
         "day_in_words": Slot(leap_year, day_in_words),
         "month_year": Slot(choices("month and year", firsts), styled("yMMMM")),
         "quarter": Slot(choices("quarter", firsts[::3]), styled("yQQQQ")),
@@ -449,7 +612,10 @@ def date_slots() -> dict[str, Slot]:
 # %% ../../nbs/data/phrasebook.ipynb #cell101
 def time_slots() -> dict[str, Slot]:
     """Slots for years, months, weekdays, times of day and times from now."""
-    years, recent = choices("year", range(1900, 2100)), choices("recent year", range(1950, 2026))
+    years, recent = (
+        choices("year", range(1900, 2100)),
+        choices("recent year", range(1950, 2026)),
+    )
     month, weekday = choices("month", range(1, 13)), choices("weekday", range(7))
     clock = choices("clock", range(1, 12), range(4))
     span = choices("span", list(_SECONDS), range(1, 60))
@@ -458,15 +624,25 @@ def time_slots() -> dict[str, Slot]:
         return str(year)
 
     return {
-        "year": Slot(years, digits), "recent_year": Slot(recent, digits), "year_in_words": Slot(years, year_words),
+        "year": Slot(years, digits),
+        "recent_year": Slot(recent, digits),
+        "year_in_words": Slot(years, year_words),
         "month": Slot(month, months),
-        "in_month": Slot(month, prefixed(months, "in ", "im ", "en ", "en ", "in ", "in ")),
+        "in_month": Slot(
+            month, prefixed(months, "in ", "im ", "en ", "en ", "in ", "in ")
+        ),
         "weekday": Slot(weekday, weekdays),
-        "on_weekday": Slot(weekday, prefixed(weekdays, "on ", "am ", "", "el ", "", "op ")),
-        "weekday_span": Slot(Values("weekdays", 42, lambda rng: tuple(rng.sample(range(7), 2))), weekday_span),
+        "on_weekday": Slot(
+            weekday, prefixed(weekdays, "on ", "am ", "", "el ", "", "op ")
+        ),
+        "weekday_span": Slot(
+            Values("weekdays", 42, lambda rng: tuple(rng.sample(range(7), 2))),
+            weekday_span,
+        ),
         "time": Slot(choices("time", range(1440)), clock_time),
         "at_time": Slot(choices("time", range(360, 1380)), at_time),
-        "at_clock": Slot(clock, at_clock), "it_is_clock": Slot(clock, it_is_clock),
+        "at_clock": Slot(clock, at_clock),
+        "it_is_clock": Slot(clock, it_is_clock),
         "hence": Slot(span, lambda value, language: relative(value, language, 1)),
         "ago": Slot(span, lambda value, language: relative(value, language, -1)),
     }
@@ -474,6 +650,7 @@ def time_slots() -> dict[str, Slot]:
 # %% ../../nbs/data/phrasebook.ipynb #cell103
 def amount_slots() -> dict[str, Slot]:
     """Slots for amounts with a unit or a currency."""
+
     def of(unit: str, numbers: range) -> Slot:
         return Slot(choices(unit, [unit], numbers), measure)
 
@@ -482,26 +659,41 @@ def amount_slots() -> dict[str, Slot]:
         "measure": Slot(choices("measure", _UNITS, [*tenths, *whole]), measure),
         "money": Slot(choices("money", _MONEY, range(2, 1000)), money),
         "price": Slot(choices("price", _SIGNED, range(1, 100_000)), price),
-        "kilograms": of("mass-kilogram", range(11, 1000)), "metres": of("length-meter", whole),
-        "distance": of("length-kilometer", whole), "celsius": of("temperature-celsius", range(20, 410, 10)),
+        "kilograms": of("mass-kilogram", range(11, 1000)),
+        "metres": of("length-meter", whole),
+        "distance": of("length-kilometer", whole),
+        "celsius": of("temperature-celsius", range(20, 410, 10)),
         "minutes": of("duration-minute", range(20, 2000, 10)),
     }
 
 # %% ../../nbs/data/phrasebook.ipynb #cell105
 def name_slots() -> dict[str, Slot]:
     """Slots for countries, languages and cities, and for lists of names."""
-    def lists(name: str, items: Sequence, say: Callable[[Any, str], str], style: str = "standard") -> Slot:
-        return Slot(selections(name, items), lambda value, language: listed([say(each, language) for each in value],
-                                                                            language, style))
+
+    def lists(
+        name: str,
+        items: Sequence,
+        say: Callable[[Any, str], str],
+        style: str = "standard",
+    ) -> Slot:
+        return Slot(
+            selections(name, items),
+            lambda value, language: listed(
+                [say(each, language) for each in value], language, style
+            ),
+        )
 
     city = choices("city", _CITIES)
     return {
-        "country": Slot(choices("country", _COUNTRIES), country_name), "city": Slot(city, city_name),
-        "in_city": Slot(city, in_city), "language": Slot(choices("language", _LANGUAGES), language_name),
+        "country": Slot(choices("country", _COUNTRIES), country_name),
+        "city": Slot(city, city_name),
+        "in_city": Slot(city, in_city),
+        "language": Slot(choices("language", _LANGUAGES), language_name),
         "countries": lists("countries", _COUNTRIES, country_name),
         "countries_or": lists("either country", _COUNTRIES, country_name, "or"),
         "languages": lists("languages", _LANGUAGES, language_name),
-        "weekdays": lists("weekday list", range(7), weekdays), "months": lists("month list", range(1, 13), months),
+        "weekdays": lists("weekday list", range(7), weekdays),
+        "months": lists("month list", range(1, 13), months),
     }
 
 # %% ../../nbs/data/phrasebook.ipynb #cell107
@@ -516,7 +708,9 @@ def say(slot: str, value: Hashable, language: str) -> str:
 # %% ../../nbs/data/phrasebook.ipynb #cell110
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """A phrase with gaps, in every language: its topic, its weight when drawn, pieces of (plain text, slot or None)."""
+    """A phrase with gaps, in every language: its topic, its weight when drawn, pieces
+    of (plain text, slot or None).
+    """
 
     topic: str
     weight: float
@@ -533,9 +727,14 @@ class Pattern:
 def parse_pattern(row: dict[str, str]) -> Pattern:
     """One row of phrasebook.tsv. All languages must have gaps for the same values."""
     texts = {language: row[language] for language in LANGUAGES}
-    pieces = {lang: [(text, slot) for text, slot, *_ in Formatter().parse(each)] for lang, each in texts.items()}
-    found = {lang: {SLOTS[slot].values.name: SLOTS[slot].values for _, slot in each if slot}
-             for lang, each in pieces.items()}
+    pieces = {
+        lang: [(text, slot) for text, slot, *_ in Formatter().parse(each)]
+        for lang, each in texts.items()
+    }
+    found = {
+        lang: {SLOTS[slot].values.name: SLOTS[slot].values for _, slot in each if slot}
+        for lang, each in pieces.items()
+    }
     assert all(each.keys() == found["en"].keys() for each in found.values()), texts
     values = tuple(found["en"][name] for name in sorted(found["en"]))
     return Pattern(row["topic"], float(row["weight"]), texts, pieces, values)
@@ -543,8 +742,14 @@ def parse_pattern(row: dict[str, str]) -> Pattern:
 # %% ../../nbs/data/phrasebook.ipynb #cell113
 def read_patterns() -> tuple[Pattern, ...]:
     """The patterns of phrasebook.tsv, which stands beside this module."""
-    text = files("annotated_transformer.data").joinpath("phrasebook.tsv").read_text(encoding="utf-8")
-    return tuple(parse_pattern(row) for row in csv.DictReader(text.splitlines(), delimiter="\t"))
+    text = (
+        files("annotated_transformer.data")
+        .joinpath("phrasebook.tsv")
+        .read_text(encoding="utf-8")
+    )
+    return tuple(
+        parse_pattern(row) for row in csv.DictReader(text.splitlines(), delimiter="\t")
+    )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell115
 PATTERNS = read_patterns()
@@ -560,30 +765,48 @@ class Phrase:
     @property
     def meaning(self) -> str:
         """The values by name, without the pattern: what decides the split."""
-        return ", ".join(f"{each.name} {value}" for each, value in zip(self.pattern.values, self.values, strict=True))
+        return ", ".join(
+            f"{each.name} {value}"
+            for each, value in zip(self.pattern.values, self.values, strict=True)
+        )
 
     def say(self, language: str) -> str:
         """The phrase in one language; a sentence starts with a capital."""
-        values = {each.name: value for each, value in zip(self.pattern.values, self.values, strict=True)}
+        values = {
+            each.name: value
+            for each, value in zip(self.pattern.values, self.values, strict=True)
+        }
         pieces = self.pattern.pieces[language]
-        text = "".join(word + (say(slot, values[SLOTS[slot].values.name], language) if slot else "")
-                       for word, slot in pieces)
-        return text[0].upper() + text[1:] if pieces[-1][0].endswith((".", "?")) else text
+        text = "".join(
+            word
+            + (say(slot, values[SLOTS[slot].values.name], language) if slot else "")
+            for word, slot in pieces
+        )
+        return (
+            text[0].upper() + text[1:] if pieces[-1][0].endswith((".", "?")) else text
+        )
 
 # %% ../../nbs/data/phrasebook.ipynb #cell124
 SPLITS = ("train", "val", "test")
 
 # %% ../../nbs/data/phrasebook.ipynb #cell126
 def split_of(phrase: Phrase) -> str:
-    """The split of a phrase by a hash of its meaning; patterns of fewer than 100 phrases are for training."""
+    """The split of a phrase by a hash of its meaning; patterns of fewer than 100
+    phrases are for training.
+    """
     if phrase.pattern.size < 100:
         return "train"
-    digest = blake2b(phrase.meaning.encode(), digest_size=1, person=b"phrasebook 12").digest()[0]
+    digest = blake2b(
+        phrase.meaning.encode(), digest_size=1, person=b"phrasebook 12"
+    ).digest()[0]
     return {0: "test", 1: "val"}.get(digest % 32, "train")
 
 # %% ../../nbs/data/phrasebook.ipynb #cell129
 def meanings(split: str, seed: int = 0) -> Iterator[Phrase]:
-    """Endless random phrases of one split, the same for the same seed. Raises: ValueError for an unknown split."""
+    """Endless random phrases of one split, the same for the same seed.
+
+    Raises: ValueError for an unknown split.
+    """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}: {nearest(split, list(SPLITS))}")
     patterns = [each for each in PATTERNS if split == "train" or each.size >= 100]
@@ -600,22 +823,36 @@ def meanings(split: str, seed: int = 0) -> Iterator[Phrase]:
     return drawn()
 
 # %% ../../nbs/data/phrasebook.ipynb #cell131
-def phrases(src: str, tgt: str, split: str = "train", seed: int = 0) -> Iterator[tuple[str, str]]:
-    """Endless pairs of one split. Raises: ValueError for an unknown language or split, or the same language twice."""
+def phrases(
+    src: str, tgt: str, split: str = "train", seed: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Endless pairs of one split.
+
+    Raises: ValueError for an unknown language or split, or the same language twice.
+    """
     check_languages(src, tgt)
     if src == tgt:
         raise ValueError(f"source and target are both {src!r}: choose two languages")
     return ((phrase.say(src), phrase.say(tgt)) for phrase in meanings(split, seed))
 
 # %% ../../nbs/data/phrasebook.ipynb #cell134
-def phrasebook(src: str, tgt: str, split: str, count: int, seed: int = 0) -> list[tuple[str, str]]:
+def phrasebook(
+    src: str, tgt: str, split: str, count: int, seed: int = 0
+) -> list[tuple[str, str]]:
     """`count` pairs of one split with different sources.
 
-    Raises: as `phrases`, and ValueError for a count below 1 or above a quarter of what the split holds.
+    Raises: as `phrases`, and ValueError for a count below 1 or above a quarter of what
+    the split holds.
     """
-    most = sum(each.size for each in PATTERNS) * (30 if split == "train" else 1) // (4 * 32)
+    most = (
+        sum(each.size for each in PATTERNS)
+        * (30 if split == "train" else 1)
+        // (4 * 32)
+    )
     if not 1 <= count <= most or count % 1:
-        raise ValueError(f"count is {count}: ask for a whole number of pairs from 1 to {most}")
+        raise ValueError(
+            f"count is {count}: ask for a whole number of pairs from 1 to {most}"
+        )
     found: dict[str, str] = {}
     stream = phrases(src, tgt, split, seed)
     while len(found) < count:

@@ -16,7 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from .corpus import write_whole
 from ..model.config import BOS, EOS, PAD, UNK
@@ -33,8 +42,11 @@ def merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
     return tuple(joined)
 
 # %% ../../nbs/data/tokenizer.ipynb #cell10
-def learn_merges(counts: dict[tuple[str, ...], int], steps: int) -> list[tuple[str, str]]:
-    """Byte-pair encoding's merges in the order learned, from words (as tuples of symbols) and how often each occurs.
+def learn_merges(
+    counts: dict[tuple[str, ...], int], steps: int
+) -> list[tuple[str, str]]:
+    """Byte-pair encoding's merges in the order learned, from words (as tuples of
+    symbols) and how often each occurs.
 
     Stops early when no pair occurs twice.
     """
@@ -62,8 +74,12 @@ def learn_merges(counts: dict[tuple[str, ...], int], steps: int) -> list[tuple[s
     return merges
 
 # %% ../../nbs/data/tokenizer.ipynb #cell14
-def apply_merges(word: tuple[str, ...], ranks: dict[tuple[str, str], int]) -> list[tuple[str, ...]]:
-    """A word's stages from single symbols to its tokens; `ranks` gives each merge its place in the order learned."""
+def apply_merges(
+    word: tuple[str, ...], ranks: dict[tuple[str, str], int]
+) -> list[tuple[str, ...]]:
+    """A word's stages from single symbols to its tokens; `ranks` gives each merge its
+    place in the order learned.
+    """
     stages = [word]
     while True:
         known = [pair for pair in zip(word, word[1:], strict=False) if pair in ranks]
@@ -74,44 +90,75 @@ def apply_merges(word: tuple[str, ...], ranks: dict[tuple[str, str], int]) -> li
 
 # %% ../../nbs/data/tokenizer.ipynb #cell19
 def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Tokenizer:
-    """An untrained byte-pair tokeniser whose decoding gives the text back, composed (NFC) and if asked lower-cased.
+    """An untrained byte-pair tokeniser whose decoding gives the text back, composed
+    (NFC) and if asked lower-cased.
 
-    Merges stay inside words, single digits and runs of punctuation, each with the space before it, written '▁';
-    with `spaces_only`, for text that is cut into tokens already, inside tokens, each with the space after it.
+    Merges stay inside words, single digits and runs of punctuation, each with the space
+    before it, written '▁'; with `spaces_only`, for text that is cut into tokens
+    already, inside tokens, each with the space after it.
     """
     mark: normalizers.Normalizer
     if spaces_only:
-        pieces, mark, unmark = r"[^▁]*▁", normalizers.Replace(Regex(r"\z"), "▁"), decoders.Replace(Regex(r"▁\z"), "")
+        pieces, mark, unmark = (
+            r"[^▁]*▁",
+            normalizers.Replace(Regex(r"\z"), "▁"),
+            decoders.Replace(Regex(r"▁\z"), ""),
+        )
     else:
         pieces = r"▁?[\p{L}\p{M}]+|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁"
         mark, unmark = normalizers.Prepend("▁"), decoders.Replace(Regex(r"\A▁"), "")
-    space, case = normalizers.Replace(" ", "▁"), [normalizers.Lowercase()] if lowercase else []
+    space, case = (
+        normalizers.Replace(" ", "▁"),
+        [normalizers.Lowercase()] if lowercase else [],
+    )
     tokenizer = Tokenizer(models.BPE(unk_token="[unk]"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *case, space, mark])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pieces), "isolated")
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A [eos]", special_tokens=[("[eos]", EOS)])
-    tokenizer.decoder = decoders.Sequence([decoders.Fuse(), unmark, decoders.Replace("▁", " ")])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [eos]", special_tokens=[("[eos]", EOS)]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Fuse(), unmark, decoders.Replace("▁", " ")]
+    )
     return tokenizer
 
 # %% ../../nbs/data/tokenizer.ipynb #cell23
-def train_bpe(texts: Iterable[str], vocab_size: int, spaces_only: bool = False, lowercase: bool = False) -> Tokenizer:
-    """Learn a byte-pair vocabulary of at most `vocab_size` tokens, the four special ones included (§5.1).
+def train_bpe(
+    texts: Iterable[str],
+    vocab_size: int,
+    spaces_only: bool = False,
+    lowercase: bool = False,
+) -> Tokenizer:
+    """Learn a byte-pair vocabulary of at most `vocab_size` tokens, the four special
+    ones included (§5.1).
 
     Raises:
-        ValueError: there is no text, `vocab_size` is out of range, or single characters alone fill more.
+        ValueError: there is no text, `vocab_size` is out of range, or single characters
+            alone fill more.
     """
     special = ["[pad]", "[bos]", "[eos]", "[unk]"]
     if not 1 <= vocab_size <= 2**24:
-        raise ValueError(f"vocab_size is {vocab_size}: it must be at least 1 and at most {2**24}")
-    settings: dict[str, Any] = {"special_tokens": special, "limit_alphabet": 1000, "show_progress": False}
+        raise ValueError(
+            f"vocab_size is {vocab_size}: it must be at least 1 and at most {2**24}"
+        )
+    settings: dict[str, Any] = {
+        "special_tokens": special,
+        "limit_alphabet": 1000,
+        "show_progress": False,
+    }
     tokenizer = empty_tokenizer(spaces_only, lowercase)
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab_size, **settings))
+    tokenizer.train_from_iterator(
+        texts, trainers.BpeTrainer(vocab_size=vocab_size, **settings)
+    )
     tokenizer.encode_special_tokens = True
     size = tokenizer.get_vocab_size()
     if size <= len(special):
         raise ValueError("no text to learn a vocabulary from: the corpus is empty")
     if size > vocab_size:
-        raise ValueError(f"vocab_size {vocab_size} is too small: characters and special tokens alone take {size}")
+        raise ValueError(
+            f"vocab_size {vocab_size} is too small: characters and special tokens "
+            f"alone take {size}"
+        )
     return tokenizer
 
 # %% ../../nbs/data/tokenizer.ipynb #cell36
@@ -123,17 +170,27 @@ def _moses(lang: str) -> tuple[Any, Any, Any]:
     return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
 
 # %% ../../nbs/data/tokenizer.ipynb #cell37
-def moses_tokenize(lines: Iterable[str], lang: str, lowercase: bool = False) -> list[str]:
-    """Lines in Moses' tokens, one space between them: lower-cased if asked, then punctuation made uniform, then cut."""
+def moses_tokenize(
+    lines: Iterable[str], lang: str, lowercase: bool = False
+) -> list[str]:
+    """Lines in Moses' tokens, one space between them: lower-cased if asked, then
+    punctuation made uniform, then cut.
+    """
     normalizer, tokenizer, _ = _moses(lang)
     texts = (line.lower() if lowercase else line for line in lines)
-    return [" ".join(tokenizer.tokenize(normalizer.normalize(text), escape=False)) for text in texts]
+    return [
+        " ".join(tokenizer.tokenize(normalizer.normalize(text), escape=False))
+        for text in texts
+    ]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell43
 def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     """Running text again from lines of Moses tokens; not every space returns as it was."""
     detokenizer = _moses(lang)[2]
-    return [detokenizer.detokenize(line.split(" "), unescape=False) if line else "" for line in lines]
+    return [
+        detokenizer.detokenize(line.split(" "), unescape=False) if line else ""
+        for line in lines
+    ]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell50
 @dataclass(frozen=True, eq=False)
@@ -148,7 +205,9 @@ class LanguagePair:
     lowercase: bool = False
 
     def __setstate__(self, state: dict) -> None:
-        """A copy, which reads "[eos]" in a text as text, too: the library's own copies forget that setting."""
+        """A copy, which reads "[eos]" in a text as text, too: the library's own copies
+        forget that setting.
+        """
         vars(self).update(state)
         for side in (self.source, self.target):
             side.encode_special_tokens = True
@@ -174,32 +233,55 @@ class LanguagePair:
         return UNK
 
     def prefix(self, text: str) -> str:
-        """What each part of a text that is cut must begin with: nothing, for a pair of languages."""
+        """What each part of a text that is cut must begin with: nothing, for a pair of
+        languages.
+        """
         return ""
 
     def prepare(self, texts: list[str], lang: str) -> list[str]:
-        """Texts as the byte-pair tokeniser gets them: cut by Moses if this pair says so."""
+        """Texts as the byte-pair tokeniser gets them: cut by Moses if this pair says
+        so.
+        """
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
     def unknown_characters(self, text: str) -> list[str]:
-        """The characters of a source text that the vocabulary lacks, each once, in order."""
-        seen = self.source.normalizer.normalize_str(self.prepare([text], self.src_lang)[0])
-        return [character for character in dict.fromkeys(seen) if self.source.token_to_id(character) is None]
+        """The characters of a source text that the vocabulary lacks, each once, in
+        order.
+        """
+        seen = self.source.normalizer.normalize_str(
+            self.prepare([text], self.src_lang)[0]
+        )
+        return [
+            character
+            for character in dict.fromkeys(seen)
+            if self.source.token_to_id(character) is None
+        ]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell52
 def token_names(tokenizer: Tokenizer, text: str) -> list[str]:
     """The tokens of a prepared text as strings, '</s>' for the end: labels for an axis."""
     row = tokenizer.encode(text)
-    return ["</s>" if i == EOS else token for i, token in zip(row.ids, row.tokens, strict=True)]
+    return [
+        "</s>" if i == EOS else token
+        for i, token in zip(row.ids, row.tokens, strict=True)
+    ]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell54
 def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
-    """Write tokenizer.json, text.json and, for separate vocabularies, target_tokenizer.json."""
-    settings = {name: getattr(pair, name) for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")}
+    """Write tokenizer.json, text.json and, for separate vocabularies,
+    target_tokenizer.json.
+    """
+    settings = {
+        name: getattr(pair, name)
+        for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")
+    }
     write_whole(directory / "tokenizer.json", pair.source.to_str().encode())
     if not pair.joint:
         write_whole(directory / "target_tokenizer.json", pair.target.to_str().encode())
-    write_whole(directory / "text.json", (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode())
+    write_whole(
+        directory / "text.json",
+        (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode(),
+    )
 
 # %% ../../nbs/data/tokenizer.ipynb #cell56
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -211,18 +293,33 @@ def read_tokenizer(path: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; training writes it into a model's directory") from None
-    except Exception as error:  # the library raises a bare Exception for what it can't parse
-        raise ValueError(f"{path}: not a readable tokeniser ({error}); copy or train it again") from None
+        raise ValueError(
+            f"{path}: no such file; training writes it into a model's directory"
+        ) from None
+    except (
+        Exception
+    ) as error:  # the library raises a bare Exception for what it can't parse
+        raise ValueError(
+            f"{path}: not a readable tokeniser ({error}); copy or train it again"
+        ) from None
     special = {"[pad]": PAD, "[bos]": BOS, "[eos]": EOS, "[unk]": UNK}
     wrong = [token for token, i in special.items() if tokenizer.token_to_id(token) != i]
     if wrong:
-        raise ValueError(f"{path}: made by another program ({', '.join(wrong)} not at its id); train one here")
+        raise ValueError(
+            f"{path}: made by another program ({', '.join(wrong)} not at its id); "
+            "train one here"
+        )
     if tokenizer.encode("").ids != [EOS]:
-        raise ValueError(f"{path}: doesn't end a text with [eos]; take another copy or train it again")
+        raise ValueError(
+            f"{path}: doesn't end a text with [eos]; take another copy or train it "
+            "again"
+        )
     ids = set(tokenizer.get_vocab().values())
     if ids != set(range(tokenizer.get_vocab_size())):
-        raise ValueError(f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another copy or train it again")
+        raise ValueError(
+            f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another "
+            "copy or train it again"
+        )
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -231,20 +328,37 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json.
 
     Raises:
-        ValueError: the file is missing, damaged, lacks a field, or is of a newer format.
+        ValueError: the file is missing, damaged, lacks a field, or is of a newer
+            format.
     """
-    kinds = {"format": int, "src_lang": str, "tgt_lang": str, "joint": bool, "moses": bool, "lowercase": bool}
+    kinds = {
+        "format": int,
+        "src_lang": str,
+        "tgt_lang": str,
+        "joint": bool,
+        "moses": bool,
+        "lowercase": bool,
+    }
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; training writes it into a model's directory") from None
+        raise ValueError(
+            f"{path}: no such file; training writes it into a model's directory"
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not readable ({error}); copy or train it again") from None
+        raise ValueError(
+            f"{path}: not readable ({error}); copy or train it again"
+        ) from None
     about = found if isinstance(found, dict) else {}
     if type(about.get("format")) is int and about["format"] != 1:
-        raise ValueError(f"{path}: format {about['format']}, but this version reads format 1; upgrade the package")
+        raise ValueError(
+            f"{path}: format {about['format']}, but this version reads format 1; "
+            "upgrade the package"
+        )
     if any(type(about.get(name)) is not kind for name, kind in kinds.items()):
-        raise ValueError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
+        raise ValueError(
+            f"{path}: must hold {', '.join(kinds)}; copy or train it again"
+        )
     return {name: about[name] for name in kinds}
 
 # %% ../../nbs/data/tokenizer.ipynb #cell60
@@ -253,17 +367,29 @@ class PairTokenizer(LanguagePair):
 
     def encode_source(self, texts: list[str]) -> list[list[int]]:
         """Source ids of each text, ending in [eos]."""
-        return [row.ids for row in self.source.encode_batch_fast(self.prepare(texts, self.src_lang))]
+        return [
+            row.ids
+            for row in self.source.encode_batch_fast(self.prepare(texts, self.src_lang))
+        ]
 
     def encode_target(self, texts: list[str]) -> list[list[int]]:
         """Target ids of each text, without [bos], ending in [eos]."""
-        return [row.ids for row in self.target.encode_batch_fast(self.prepare(texts, self.tgt_lang))]
+        return [
+            row.ids
+            for row in self.target.encode_batch_fast(self.prepare(texts, self.tgt_lang))
+        ]
 
     def decode(self, ids: list[list[int]], detokenize: bool = True) -> list[str]:
-        """Target text of each row of ids; `detokenize=False` leaves Moses tokens apart, for BLEU on tokens."""
+        """Target text of each row of ids; `detokenize=False` leaves Moses tokens apart,
+        for BLEU on tokens.
+        """
         rows = [[i for i in row if i not in (PAD, BOS, EOS)] for row in ids]
         texts = self.target.decode_batch(rows, skip_special_tokens=False)
-        return moses_detokenize(texts, self.tgt_lang) if self.moses and detokenize else texts
+        return (
+            moses_detokenize(texts, self.tgt_lang)
+            if self.moses and detokenize
+            else texts
+        )
 
     def source_tokens(self, text: str) -> list[str]:
         """The source tokens of one text as strings, '</s>' for the end."""
@@ -274,38 +400,74 @@ class PairTokenizer(LanguagePair):
         return token_names(self.target, self.prepare([text], self.tgt_lang)[0])
 
     def save(self, directory: str | Path) -> None:
-        """Write tokenizer.json, text.json and, for separate vocabularies, target_tokenizer.json."""
+        """Write tokenizer.json, text.json and, for separate vocabularies,
+        target_tokenizer.json.
+        """
         save_tokenizer(self, Path(directory))
 
     @classmethod
     def load(cls, directory: str | Path) -> "PairTokenizer":
-        """Read what `save` wrote. Raises: ValueError naming a file that is missing, damaged or foreign."""
+        """Read what `save` wrote.
+
+        Raises: ValueError naming a file that is missing, damaged or foreign.
+        """
         found, directory = read_settings(Path(directory) / "text.json"), Path(directory)
         source = read_tokenizer(directory / "tokenizer.json")
-        target = source if found["joint"] else read_tokenizer(directory / "target_tokenizer.json")
-        return cls(source, target, found["src_lang"], found["tgt_lang"], found["moses"], found["lowercase"])
+        target = (
+            source
+            if found["joint"]
+            else read_tokenizer(directory / "target_tokenizer.json")
+        )
+        return cls(
+            source,
+            target,
+            found["src_lang"],
+            found["tgt_lang"],
+            found["moses"],
+            found["lowercase"],
+        )
 
 # %% ../../nbs/data/tokenizer.ipynb #cell62
 def side_texts(
-    pairs: Iterable[tuple[str, str]], langs: tuple[str, str], sides: tuple[int, ...], moses: bool, lowercase: bool
+    pairs: Iterable[tuple[str, str]],
+    langs: tuple[str, str],
+    sides: tuple[int, ...],
+    moses: bool,
+    lowercase: bool,
 ) -> Iterator[str]:
-    """The texts of one side of the pairs (0 or 1), or of both in turn, ready to learn a vocabulary from."""
+    """The texts of one side of the pairs (0 or 1), or of both in turn, ready to learn a
+    vocabulary from.
+    """
     for pair in pairs:
         for side in sides:
-            yield moses_tokenize([pair[side]], langs[side], lowercase)[0] if moses else pair[side]
+            yield (
+                moses_tokenize([pair[side]], langs[side], lowercase)[0]
+                if moses
+                else pair[side]
+            )
 
 # %% ../../nbs/data/tokenizer.ipynb #cell63
 def train_tokenizer(
-    pairs: Iterable[tuple[str, str]], src_lang: str, tgt_lang: str, vocab_size: int,
-    joint: bool = True, moses: bool = False, lowercase: bool = False,
+    pairs: Iterable[tuple[str, str]],
+    src_lang: str,
+    tgt_lang: str,
+    vocab_size: int,
+    joint: bool = True,
+    moses: bool = False,
+    lowercase: bool = False,
 ) -> PairTokenizer:
-    """Learn byte-pair vocabularies from sentence pairs: one for both languages, as in the paper, or one each.
+    """Learn byte-pair vocabularies from sentence pairs: one for both languages, as in
+    the paper, or one each.
 
     Raises:
-        ValueError: no pairs, a vocabulary too small for the characters, or an iterator where two passes are needed.
+        ValueError: no pairs, a vocabulary too small for the characters, or an iterator
+            where two passes are needed.
     """
     if not joint and iter(pairs) is pairs:
-        raise ValueError("separate vocabularies need two passes: give a list or a corpus, not an iterator")
+        raise ValueError(
+            "separate vocabularies need two passes: give a list or a corpus, not an "
+            "iterator"
+        )
     trained = []
     for sides in [(0, 1)] if joint else [(0,), (1,)]:
         texts = side_texts(pairs, (src_lang, tgt_lang), sides, moses, lowercase)

@@ -20,9 +20,11 @@ def attention(
     value: Float[Tensor, "*batch key d_v"],
     mask: Bool[Tensor, "..."] | None = None,
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """Scaled dot-product attention, equation (1): the attended values and the weights that made them.
+    """Scaled dot-product attention, equation (1): the attended values and the weights
+    that made them.
 
-    `mask` broadcasts to (batch, query, key); True means "may attend". A row that may attend nowhere is NaN.
+    `mask` broadcasts to (batch, query, key); True means "may attend". A row that may
+    attend nowhere is NaN.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(key.size(-1))
     if mask is not None:
@@ -31,21 +33,30 @@ def attention(
     return weights @ value, weights
 
 # %% ../../nbs/model/attention.ipynb #cell26
-def padding_mask(ids: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "batch 1 1 key"]:
+def padding_mask(
+    ids: Int[Tensor, "batch key"], pad_id: int
+) -> Bool[Tensor, "batch 1 1 key"]:
     """True where a key is a real token, shaped to broadcast over heads and queries."""
     return (ids != pad_id)[:, None, None, :]
 
 # %% ../../nbs/model/attention.ipynb #cell29
-def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "query key"]:
-    """True on and below the diagonal: position i may attend to positions 0 to i (§3.2.3)."""
+def causal_mask(
+    n: int, device: torch.device | None = None
+) -> Bool[Tensor, "query key"]:
+    """True on and below the diagonal: position i may attend to positions 0 to i
+    (§3.2.3).
+    """
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 # %% ../../nbs/model/attention.ipynb #cell56
 def fused_attention(
-    query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"],
-    value: Float[Tensor, "*batch key d_v"], mask: Bool[Tensor, "..."] | None = None,
+    query: Float[Tensor, "*batch query d_k"],
+    key: Float[Tensor, "*batch key d_k"],
+    value: Float[Tensor, "*batch key d_v"],
+    mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "*batch query d_v"]:
-    """Equation (1) by PyTorch's fused kernel; as written in bfloat16 on a CPU, where that was faster to train.
+    """Equation (1) by PyTorch's fused kernel; as written in bfloat16 on a CPU, where
+    that was faster to train.
 
     A query without any key has no defined result.
     """
@@ -54,20 +65,31 @@ def fused_attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
 # %% ../../nbs/model/attention.ipynb #cell60
-def split_heads(x: Float[Tensor, "batch n h_d"], h: int) -> Float[Tensor, "batch h n d"]:
+def split_heads(
+    x: Float[Tensor, "batch n h_d"], h: int
+) -> Float[Tensor, "batch h n d"]:
     """Cut the last axis into h heads and put the heads before the positions."""
     return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
 # %% ../../nbs/model/attention.ipynb #cell64
 def project(x: Float[Tensor, "*batch d_in"], *layers: nn.Linear) -> tuple[Tensor, ...]:
-    """Several projections of one input as one matrix product; all of the layers have biases, or none has."""
+    """Several projections of one input as one matrix product; all of the layers have
+    biases, or none has.
+    """
     matrix = torch.cat([layer.weight for layer in layers])
-    bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
-    return F.linear(x, matrix, bias).split([layer.out_features for layer in layers], dim=-1)
+    bias = (
+        None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
+    )
+    return F.linear(x, matrix, bias).split(
+        [layer.out_features for layer in layers], dim=-1
+    )
 
 # %% ../../nbs/model/attention.ipynb #cell67
 class MultiHeadAttention(nn.Module):
-    """h attentions side by side on learned projections, §3.2.2. No biases, as in the paper's formula."""
+    """h attentions side by side on learned projections, §3.2.2.
+
+    No biases, as in the paper's formula.
+    """
 
     def __init__(self, d_model: int, h: int, d_k: int, d_v: int):
         super().__init__()
@@ -77,9 +99,16 @@ class MultiHeadAttention(nn.Module):
         self.W_V = nn.Linear(d_model, h * d_v, bias=False)
         self.W_O = nn.Linear(h * d_v, d_model, bias=False)
 
-    def forward(self, x: Float[Tensor, "batch query d_model"], memory: Float[Tensor, "batch key d_model"],
-                mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "batch query d_model"]:
-        """Each position of `x` asks; the positions of `memory` answer. Self-attention is `memory = x`."""
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        memory: Float[Tensor, "batch key d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Each position of `x` asks; the positions of `memory` answer.
+
+        Self-attention is `memory = x`.
+        """
         if memory is x:
             parts = project(x, self.W_Q, self.W_K, self.W_V)
         else:
@@ -87,23 +116,38 @@ class MultiHeadAttention(nn.Module):
         query, key, value = (split_heads(part, self.h) for part in parts)
         return self.attend(query, key, value, mask)
 
-    def queries(self, x: Float[Tensor, "batch query d_model"]) -> Float[Tensor, "batch h query d_k"]:
+    def queries(
+        self, x: Float[Tensor, "batch query d_model"]
+    ) -> Float[Tensor, "batch h query d_k"]:
         """What each position asks for, head by head."""
         return split_heads(self.W_Q(x), self.h)
 
-    def keys_values(self, memory: Float[Tensor, "batch key d_model"]
-                    ) -> tuple[Float[Tensor, "batch h key d_k"], Float[Tensor, "batch h key d_v"]]:
+    def keys_values(
+        self, memory: Float[Tensor, "batch key d_model"]
+    ) -> tuple[Float[Tensor, "batch h key d_k"], Float[Tensor, "batch h key d_v"]]:
         """What each position offers, head by head; a decoder keeps these between steps."""
-        return split_heads(self.W_K(memory), self.h), split_heads(self.W_V(memory), self.h)
+        return split_heads(self.W_K(memory), self.h), split_heads(
+            self.W_V(memory), self.h
+        )
 
-    def attend(self, query: Float[Tensor, "batch h query d_k"], key: Float[Tensor, "batch h key d_k"],
-               value: Float[Tensor, "batch h key d_v"], mask: Bool[Tensor, "..."] | None = None,
-               ) -> Float[Tensor, "batch query d_model"]:
-        """Equation (1) in every head at once, by the fused kernel, then the output projection W_O."""
+    def attend(
+        self,
+        query: Float[Tensor, "batch h query d_k"],
+        key: Float[Tensor, "batch h key d_k"],
+        value: Float[Tensor, "batch h key d_v"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Equation (1) in every head at once, by the fused kernel, then the output
+        projection W_O.
+        """
         heads = fused_attention(query, key, value, mask)
         return self.W_O(heads.transpose(1, 2).flatten(2))
 
-    def weights(self, x: Float[Tensor, "batch query d_model"], memory: Float[Tensor, "batch key d_model"],
-                mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "batch h query key"]:
+    def weights(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        memory: Float[Tensor, "batch key d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch h query key"]:
         """The attention weights alone, which the fused kernel never shows."""
         return attention(self.queries(x), *self.keys_values(memory), mask)[1]

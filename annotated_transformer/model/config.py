@@ -14,54 +14,98 @@ PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
 # %% ../../nbs/model/config.ipynb #cell7
 def nearest(name: object, options: list[str]) -> str:
-    """The end of an error message for an unknown name: the closest option, or all of them."""
+    """The end of an error message for an unknown name: the closest option, or all of
+    them.
+    """
     close = get_close_matches(str(name), options, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of: {', '.join(sorted(options))}"
+    return (
+        f"did you mean {close[0]!r}?"
+        if close
+        else f"choose one of: {', '.join(sorted(options))}"
+    )
 
 # %% ../../nbs/model/config.ipynb #cell10
 def check_config(config: "TransformerConfig") -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
-    for name in ["src_vocab_size", "tgt_vocab_size", "N", "d_model", "d_ff", "h", "d_k", "d_v", "max_length"]:
+    for name in [
+        "src_vocab_size",
+        "tgt_vocab_size",
+        "N",
+        "d_model",
+        "d_ff",
+        "h",
+        "d_k",
+        "d_v",
+        "max_length",
+    ]:
         value = getattr(config, name)
         if type(value) is not int or not 1 <= value < 2**31:
-            raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
+            raise ValueError(
+                f"{name} is {value!r}: it must be a whole number of at least 1, and "
+                f"below {2**31}"
+            )
     if config.h * max(config.d_k, config.d_v) >= 2**31:
-        widths = f"h × d_k is {config.h * config.d_k} and h × d_v is {config.h * config.d_v}"
-        raise ValueError(f"{widths}: both must be below {2**31}, so lower h, d_k or d_v")
+        widths = (
+            f"h × d_k is {config.h * config.d_k} and h × d_v is {config.h * config.d_v}"
+        )
+        raise ValueError(
+            f"{widths}: both must be below {2**31}, so lower h, d_k or d_v"
+        )
     if config.d_model % 2:
-        raise ValueError(f"d_model is {config.d_model}: it must be even, since sines and cosines come in pairs")
+        raise ValueError(
+            f"d_model is {config.d_model}: it must be even, since sines and cosines "
+            "come in pairs"
+        )
     if type(config.dropout) not in (int, float) or not 0 <= config.dropout < 1:
-        raise ValueError(f"dropout is {config.dropout!r}: it is the share of values dropped, at least 0 and below 1")
+        raise ValueError(
+            f"dropout is {config.dropout!r}: it is the share of values dropped, at "
+            "least 0 and below 1"
+        )
     if config.positions not in ("sinusoidal", "learned"):
         hint = nearest(config.positions, ["sinusoidal", "learned"])
         raise ValueError(f"positions is {config.positions!r}: {hint}")
     if not isinstance(config.shared_vocab, bool):
-        raise ValueError(f"shared_vocab is {config.shared_vocab!r}: it must be True or False")
+        raise ValueError(
+            f"shared_vocab is {config.shared_vocab!r}: it must be True or False"
+        )
     if config.shared_vocab and config.src_vocab_size != config.tgt_vocab_size:
         raise ValueError(
-            f"a shared vocabulary needs src_vocab_size ({config.src_vocab_size}) equal to tgt_vocab_size "
-            f"({config.tgt_vocab_size}): make them equal or set shared_vocab=False")
+            f"a shared vocabulary needs src_vocab_size ({config.src_vocab_size}) equal "
+            "to tgt_vocab_size "
+            f"({config.tgt_vocab_size}): make them equal or set shared_vocab=False"
+        )
     check_ids(config)
 
 # %% ../../nbs/model/config.ipynb #cell12
 def check_ids(config: "TransformerConfig") -> None:
-    """Raises: ValueError if a reserved id lies outside a vocabulary, or if the end token is another one too."""
+    """Raises: ValueError if a reserved id lies outside a vocabulary, or if the end
+    token is another one too.
+    """
     size = min(config.src_vocab_size, config.tgt_vocab_size)
     for name in ["pad_id", "bos_id", "eos_id"]:
         value = getattr(config, name)
         if type(value) is not int or not 0 <= value < size:
-            raise ValueError(f"{name} is {value!r}: it must be an id of both vocabularies, from 0 to {size - 1}")
+            raise ValueError(
+                f"{name} is {value!r}: it must be an id of both vocabularies, from 0 "
+                f"to {size - 1}"
+            )
     if config.pad_id == config.eos_id:
         raise ValueError(
-            f"pad_id and eos_id are both {config.pad_id}: make them differ, or hiding padding hides the end")
+            f"pad_id and eos_id are both {config.pad_id}: make them differ, or hiding "
+            "padding hides the end"
+        )
     if config.bos_id == config.eos_id:
         raise ValueError(
-            f"bos_id and eos_id are both {config.bos_id}: make them differ, or a translation can't end")
+            f"bos_id and eos_id are both {config.bos_id}: make them differ, or a "
+            "translation can't end"
+        )
 
 # %% ../../nbs/model/config.ipynb #cell14
 @dataclass(frozen=True)
 class TransformerConfig:
-    """The architecture of one Transformer, in the paper's names (§3; the defaults are Table 3's base row)."""
+    """The architecture of one Transformer, in the paper's names (§3; the defaults are
+    Table 3's base row).
+    """
 
     src_vocab_size: int = 37000
     tgt_vocab_size: int = 37000
@@ -90,28 +134,42 @@ class TransformerConfig:
     def from_dict(cls, values: dict) -> "TransformerConfig":
         """A configuration from `to_dict`'s values; a missing field takes its default.
 
-        Raises: ValueError naming an unknown field and the nearest one, or as `check_config`.
+        Raises: ValueError naming an unknown field and the nearest one, or as
+        `check_config`.
         """
         names = [field.name for field in fields(cls)]
         for name in values:
             if name not in names:
-                raise ValueError(f"unknown architecture setting {name!r}: {nearest(name, names)}")
+                raise ValueError(
+                    f"unknown architecture setting {name!r}: {nearest(name, names)}"
+                )
         return cls(**values)
 
 # %% ../../nbs/model/config.ipynb #cell22
 def table_3() -> dict[str, TransformerConfig]:
-    """Table 3's twenty rows by name; label smoothing is no part of the architecture, so its two rows equal base."""
+    """Table 3's twenty rows by name; label smoothing is no part of the architecture, so
+    its two rows equal base.
+    """
     base = TransformerConfig()
     changes: dict[str, dict] = {
         "base": {},
-        "A-1-head": dict(h=1, d_k=512, d_v=512), "A-4-heads": dict(h=4, d_k=128, d_v=128),
-        "A-16-heads": dict(h=16, d_k=32, d_v=32), "A-32-heads": dict(h=32, d_k=16, d_v=16),
-        "B-16-keys": dict(d_k=16), "B-32-keys": dict(d_k=32),
-        "C-2-layers": dict(N=2), "C-4-layers": dict(N=4), "C-8-layers": dict(N=8),
-        "C-256-model": dict(d_model=256, d_k=32, d_v=32), "C-1024-model": dict(d_model=1024, d_k=128, d_v=128),
-        "C-1024-ff": dict(d_ff=1024), "C-4096-ff": dict(d_ff=4096),
-        "D-no-dropout": dict(dropout=0.0), "D-dropout-0.2": dict(dropout=0.2),
-        "D-no-smoothing": {}, "D-smoothing-0.2": {},
+        "A-1-head": dict(h=1, d_k=512, d_v=512),
+        "A-4-heads": dict(h=4, d_k=128, d_v=128),
+        "A-16-heads": dict(h=16, d_k=32, d_v=32),
+        "A-32-heads": dict(h=32, d_k=16, d_v=16),
+        "B-16-keys": dict(d_k=16),
+        "B-32-keys": dict(d_k=32),
+        "C-2-layers": dict(N=2),
+        "C-4-layers": dict(N=4),
+        "C-8-layers": dict(N=8),
+        "C-256-model": dict(d_model=256, d_k=32, d_v=32),
+        "C-1024-model": dict(d_model=1024, d_k=128, d_v=128),
+        "C-1024-ff": dict(d_ff=1024),
+        "C-4096-ff": dict(d_ff=4096),
+        "D-no-dropout": dict(dropout=0.0),
+        "D-dropout-0.2": dict(dropout=0.2),
+        "D-no-smoothing": {},
+        "D-smoothing-0.2": {},
         "E-learned-positions": dict(positions="learned"),
         "big": dict(d_model=1024, d_ff=4096, h=16, dropout=0.3),
     }
@@ -119,7 +177,10 @@ def table_3() -> dict[str, TransformerConfig]:
 
 # %% ../../nbs/model/config.ipynb #cell24
 def preset(name: str) -> TransformerConfig:
-    """The named row of Table 3. Raises: ValueError naming the nearest row, or all of them."""
+    """The named row of Table 3.
+
+    Raises: ValueError naming the nearest row, or all of them.
+    """
     rows = table_3()
     if name not in rows:
         raise ValueError(f"unknown preset {name!r}: {nearest(name, list(rows))}")

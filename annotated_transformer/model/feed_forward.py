@@ -18,6 +18,8 @@ class FeedForward(nn.Module):
         self.W_1 = nn.Linear(d_model, d_ff)
         self.W_2 = nn.Linear(d_ff, d_model)
 
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def forward(
+        self, x: Float[Tensor, "*batch d_model"]
+    ) -> Float[Tensor, "*batch d_model"]:
         """Widen to d_ff, cut off the negatives, narrow to d_model."""
         return self.W_2(self.W_1(x).relu())

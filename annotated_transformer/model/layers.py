@@ -16,7 +16,9 @@ from .feed_forward import FeedForward
 
 # %% ../../nbs/model/layers.ipynb #cell17
 def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"]:
-    """What to multiply `x`, on a CPU, by: 0 with probability p to the nearest 65,536th, else what keeps the mean."""
+    """What to multiply `x`, on a CPU, by: 0 with probability p to the nearest 65,536th,
+    else what keeps the mean.
+    """
     dropped = min(round(p * 65_536), 65_535)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
     words = words.random_(-(2**63), None).view(torch.int16)
@@ -25,20 +27,30 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
 
 # %% ../../nbs/model/layers.ipynb #cell18
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, with masks that a CPU draws faster; there `inplace` is not followed.
+    """`nn.Dropout`, with masks that a CPU draws faster; there `inplace` is not
+    followed.
 
     `torch.compile` can't trace how they are drawn, and gets PyTorch's.
     """
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """In training, zero a share p of the entries and scale the others by 1 / (1 − p)."""
-        if not self.training or self.p in (0.0, 1.0) or x.device.type != "cpu" or torch.compiler.is_compiling():
+        """In training, zero a share p of the entries and scale the others by 1 / (1 −
+        p).
+        """
+        if (
+            not self.training
+            or self.p in (0.0, 1.0)
+            or x.device.type != "cpu"
+            or torch.compiler.is_compiling()
+        ):
             return super().forward(x)
         return x * dropout_mask(x, self.p)
 
 # %% ../../nbs/model/layers.ipynb #cell22
 class AddNorm(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))): what surrounds each sub-layer, §3.1 and §5.4. Post-norm, as in the paper."""
+    """LayerNorm(x + Dropout(Sublayer(x))): what surrounds each sub-layer, §3.1 and
+    §5.4. Post-norm, as in the paper.
+    """
 
     def __init__(self, d_model: int, dropout: float):
         super().__init__()
@@ -46,7 +58,9 @@ class AddNorm(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def forward(
-        self, x: Float[Tensor, "batch n d_model"], sublayer_output: Float[Tensor, "batch n d_model"]
+        self,
+        x: Float[Tensor, "batch n d_model"],
+        sublayer_output: Float[Tensor, "batch n d_model"],
     ) -> Float[Tensor, "batch n d_model"]:
         """Drop, add, normalise."""
         return self.norm(x + self.dropout(sublayer_output))
@@ -57,13 +71,17 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.self_attention = MultiHeadAttention(config.d_model, config.h, config.d_k, config.d_v)
+        self.self_attention = MultiHeadAttention(
+            config.d_model, config.h, config.d_k, config.d_v
+        )
         self.feed_forward = FeedForward(config.d_model, config.d_ff)
         self.after_attention = AddNorm(config.d_model, config.dropout)
         self.after_feed_forward = AddNorm(config.d_model, config.dropout)
 
     def forward(
-        self, x: Float[Tensor, "batch src d_model"], src_mask: Bool[Tensor, "batch 1 1 src"]
+        self,
+        x: Float[Tensor, "batch src d_model"],
+        src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch src d_model"]:
         """One layer of the encoder."""
         x = self.after_attention(x, self.self_attention(x, x, src_mask))
@@ -71,39 +89,57 @@ class EncoderLayer(nn.Module):
 
 # %% ../../nbs/model/layers.ipynb #cell38
 class LayerCache:
-    """The keys and values one decoder layer has computed so far: its own past, and the source's."""
+    """The keys and values one decoder layer has computed so far: its own past, and the
+    source's.
+    """
 
     def __init__(self, memory_key: Tensor, memory_value: Tensor):
         self.memory_key, self.memory_value = memory_key, memory_value
         self.key = self.value = None
 
-    def extend(self, key: Float[Tensor, "batch h 1 d_k"], value: Float[Tensor, "batch h 1 d_v"]) -> None:
+    def extend(
+        self, key: Float[Tensor, "batch h 1 d_k"], value: Float[Tensor, "batch h 1 d_v"]
+    ) -> None:
         """Append one position."""
         self.key = key if self.key is None else torch.cat([self.key, key], dim=2)
-        self.value = value if self.value is None else torch.cat([self.value, value], dim=2)
+        self.value = (
+            value if self.value is None else torch.cat([self.value, value], dim=2)
+        )
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Keep these batch rows, in this order; a row may be kept more than once."""
-        self.memory_key, self.memory_value = self.memory_key[rows], self.memory_value[rows]
+        self.memory_key, self.memory_value = (
+            self.memory_key[rows],
+            self.memory_value[rows],
+        )
         if self.key is not None:
             self.key, self.value = self.key[rows], self.value[rows]
 
 # %% ../../nbs/model/layers.ipynb #cell42
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's output, feed-forward (§3.1, right half of Figure 1)."""
+    """Masked self-attention, attention to the encoder's output, feed-forward (§3.1,
+    right half of Figure 1).
+    """
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.self_attention = MultiHeadAttention(config.d_model, config.h, config.d_k, config.d_v)
-        self.source_attention = MultiHeadAttention(config.d_model, config.h, config.d_k, config.d_v)
+        self.self_attention = MultiHeadAttention(
+            config.d_model, config.h, config.d_k, config.d_v
+        )
+        self.source_attention = MultiHeadAttention(
+            config.d_model, config.h, config.d_k, config.d_v
+        )
         self.feed_forward = FeedForward(config.d_model, config.d_ff)
         self.after_self_attention = AddNorm(config.d_model, config.dropout)
         self.after_source_attention = AddNorm(config.d_model, config.dropout)
         self.after_feed_forward = AddNorm(config.d_model, config.dropout)
 
     def forward(
-        self, y: Float[Tensor, "batch tgt d_model"], memory: Float[Tensor, "batch src d_model"],
-        tgt_mask: Bool[Tensor, "tgt tgt"], src_mask: Bool[Tensor, "batch 1 1 src"],
+        self,
+        y: Float[Tensor, "batch tgt d_model"],
+        memory: Float[Tensor, "batch src d_model"],
+        tgt_mask: Bool[Tensor, "tgt tgt"],
+        src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch tgt d_model"]:
         """One layer of the decoder, all target positions at once."""
         y = self.after_self_attention(y, self.self_attention(y, y, tgt_mask))
@@ -111,17 +147,28 @@ class DecoderLayer(nn.Module):
         return self.after_feed_forward(y, self.feed_forward(y))
 
     def start(self, memory: Float[Tensor, "batch src d_model"]) -> LayerCache:
-        """The cache before the first target position: the source's keys and values, computed once."""
+        """The cache before the first target position: the source's keys and values,
+        computed once.
+        """
         return LayerCache(*self.source_attention.keys_values(memory))
 
     def step(
-        self, y: Float[Tensor, "batch 1 d_model"], cache: LayerCache, src_mask: Bool[Tensor, "batch 1 1 src"]
+        self,
+        y: Float[Tensor, "batch 1 d_model"],
+        cache: LayerCache,
+        src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch 1 d_model"]:
-        """The newest target position alone; everything before it comes from the cache, so no mask is needed."""
+        """The newest target position alone; everything before it comes from the cache,
+        so no mask is needed.
+        """
         own, source = self.self_attention, self.source_attention
         cache.extend(*own.keys_values(y))
-        y = self.after_self_attention(y, own.attend(own.queries(y), cache.key, cache.value))
-        from_source = source.attend(source.queries(y), cache.memory_key, cache.memory_value, src_mask)
+        y = self.after_self_attention(
+            y, own.attend(own.queries(y), cache.key, cache.value)
+        )
+        from_source = source.attend(
+            source.queries(y), cache.memory_key, cache.memory_value, src_mask
+        )
         y = self.after_source_attention(y, from_source)
         return self.after_feed_forward(y, self.feed_forward(y))
 
@@ -134,7 +181,9 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
 
     def forward(
-        self, x: Float[Tensor, "batch src d_model"], src_mask: Bool[Tensor, "batch 1 1 src"]
+        self,
+        x: Float[Tensor, "batch src d_model"],
+        src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch src d_model"]:
         """The memory that the decoder will attend to."""
         for layer in self.layers:
@@ -150,8 +199,11 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
 
     def forward(
-        self, y: Float[Tensor, "batch tgt d_model"], memory: Float[Tensor, "batch src d_model"],
-        tgt_mask: Bool[Tensor, "tgt tgt"], src_mask: Bool[Tensor, "batch 1 1 src"],
+        self,
+        y: Float[Tensor, "batch tgt d_model"],
+        memory: Float[Tensor, "batch src d_model"],
+        tgt_mask: Bool[Tensor, "tgt tgt"],
+        src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch tgt d_model"]:
         """All target positions at once."""
         for layer in self.layers:

@@ -12,38 +12,55 @@ from torch import Tensor, nn
 
 # %% ../../nbs/model/position.ipynb #cell7
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
-    """Sines in the even columns and cosines in the odd ones, §3.5, computed in float64 and rounded once.
+    """Sines in the even columns and cosines in the odd ones, §3.5, computed in float64
+    and rounded once.
 
     Raises: ValueError for an odd d_model.
     """
     if d_model % 2:
-        raise ValueError(f"d_model is {d_model}: it must be even, since sines and cosines come in pairs")
+        raise ValueError(
+            f"d_model is {d_model}: it must be even, since sines and cosines come in "
+            "pairs"
+        )
     position = torch.arange(n, dtype=torch.float64)[:, None]
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
 
 # %% ../../nbs/model/position.ipynb #cell35
-def rows_of(table: Float[Tensor, "max_length d_model"], start: int, n: int) -> Float[Tensor, "n d_model"]:
-    """Rows start to start + n − 1 of a table of position codes. Raises: ValueError if one of them isn't there."""
+def rows_of(
+    table: Float[Tensor, "max_length d_model"], start: int, n: int
+) -> Float[Tensor, "n d_model"]:
+    """Rows start to start + n − 1 of a table of position codes.
+
+    Raises: ValueError if one of them isn't there.
+    """
     if start < 0:
         raise ValueError(f"start is {start}: the first position is 0")
     if start + n > len(table):
         raise ValueError(
-            f"a sequence of {start + n} tokens is longer than this model's max_length of {len(table)}: "
-            f"split the text or build the model with a larger max_length")
+            f"a sequence of {start + n} tokens is longer than this model's max_length "
+            f"of {len(table)}: "
+            f"split the text or build the model with a larger max_length"
+        )
     return table[start : start + n]
 
 # %% ../../nbs/model/position.ipynb #cell36
 class SinusoidalPositions(nn.Module):
-    """Adds the fixed table of `sinusoids` to the embeddings; it has no parameters and is not saved."""
+    """Adds the fixed table of `sinusoids` to the embeddings; it has no parameters and
+    is not saved.
+    """
 
     def __init__(self, max_length: int, d_model: int):
         super().__init__()
         self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
-    def forward(self, x: Float[Tensor, "batch n d_model"], start: int = 0) -> Float[Tensor, "batch n d_model"]:
-        """x plus the codes of positions start, start + 1, … Raises: ValueError past max_length."""
+    def forward(
+        self, x: Float[Tensor, "batch n d_model"], start: int = 0
+    ) -> Float[Tensor, "batch n d_model"]:
+        """x plus the codes of positions start, start + 1, … Raises: ValueError past
+        max_length.
+        """
         return x + rows_of(self.table, start, x.size(1))
 
 # %% ../../nbs/model/position.ipynb #cell46
@@ -54,6 +71,10 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.randn(max_length, d_model))
 
-    def forward(self, x: Float[Tensor, "batch n d_model"], start: int = 0) -> Float[Tensor, "batch n d_model"]:
-        """x plus the vectors of positions start, start + 1, … Raises: ValueError past max_length."""
+    def forward(
+        self, x: Float[Tensor, "batch n d_model"], start: int = 0
+    ) -> Float[Tensor, "batch n d_model"]:
+        """x plus the vectors of positions start, start + 1, … Raises: ValueError past
+        max_length.
+        """
         return x + rows_of(self.table, start, x.size(1))

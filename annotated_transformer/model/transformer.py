@@ -12,7 +12,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from .attention import MultiHeadAttention, causal_mask, padding_mask
+from annotated_transformer.model.attention import (
+    MultiHeadAttention,
+    causal_mask,
+    padding_mask,
+)
 from .config import TransformerConfig
 from .embedding import Embedding
 from .layers import Decoder, Dropout, Encoder, LayerCache
@@ -20,10 +24,11 @@ from .position import LearnedPositions, SinusoidalPositions
 
 # %% ../../nbs/model/transformer.ipynb #cell5
 def initialise(module: nn.Module) -> None:
-    """Uniform Glorot weights and zero biases; queries, keys and values get half of Glorot's variance.
+    """Uniform Glorot weights and zero biases; queries, keys and values get half of
+    Glorot's variance.
 
-    For square matrices that is how three are drawn as one wide matrix. Embeddings and norms keep the scale they were
-    made with. Used as `model.apply(initialise)`.
+    For square matrices that is how three are drawn as one wide matrix. Embeddings and
+    norms keep the scale they were made with. Used as `model.apply(initialise)`.
     """
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
@@ -42,15 +47,24 @@ def working_dtype(x: Tensor) -> torch.dtype:
 
 # %% ../../nbs/model/transformer.ipynb #cell12
 class EncoderDecoder(nn.Module):
-    """The boxes of Figure 1 and how each of its two columns runs; `Transformer` puts them to use."""
+    """The boxes of Figure 1 and how each of its two columns runs; `Transformer` puts
+    them to use.
+    """
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
-        positions = SinusoidalPositions if config.positions == "sinusoidal" else LearnedPositions
+        positions = (
+            SinusoidalPositions
+            if config.positions == "sinusoidal"
+            else LearnedPositions
+        )
         self.tgt_embedding = Embedding(config.tgt_vocab_size, config.d_model)
         self.src_embedding = (
-            self.tgt_embedding if config.shared_vocab else Embedding(config.src_vocab_size, config.d_model))
+            self.tgt_embedding
+            if config.shared_vocab
+            else Embedding(config.src_vocab_size, config.d_model)
+        )
         self.positions = positions(config.max_length, config.d_model)
         self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config)
@@ -60,7 +74,10 @@ class EncoderDecoder(nn.Module):
     def embed(
         self, embedding: Embedding, ids: Int[Tensor, "batch n"], start: int = 0
     ) -> Float[Tensor, "batch n d_model"]:
-        """Token vectors plus position codes, then dropout on the sum (§5.4). Raises: ValueError past max_length."""
+        """Token vectors plus position codes, then dropout on the sum (§5.4).
+
+        Raises: ValueError past max_length.
+        """
         x = self.positions(embedding(ids), start)
         return self.dropout(x.to(working_dtype(x)))
 
@@ -72,20 +89,35 @@ class EncoderDecoder(nn.Module):
         return self.encoder(self.embed(self.src_embedding, src), src_mask), src_mask
 
     def decode(
-        self, tgt: Int[Tensor, "batch tgt"], memory: Float[Tensor, "batch src d_model"],
+        self,
+        tgt: Int[Tensor, "batch tgt"],
+        memory: Float[Tensor, "batch src d_model"],
         src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch tgt d_model"]:
-        """The decoder's output at every target position; position i has seen targets 0 to i only."""
-        return self.decoder(self.embed(self.tgt_embedding, tgt), memory, causal_mask(tgt.size(1), tgt.device), src_mask)
+        """The decoder's output at every target position; position i has seen targets 0
+        to i only.
+        """
+        return self.decoder(
+            self.embed(self.tgt_embedding, tgt),
+            memory,
+            causal_mask(tgt.size(1), tgt.device),
+            src_mask,
+        )
 
-    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """The output layer: the target embedding's matrix, used the other way round (§3.4)."""
+    def logits(
+        self, hidden: Float[Tensor, "*batch d_model"]
+    ) -> Float[Tensor, "*batch vocab"]:
+        """The output layer: the target embedding's matrix, used the other way round
+        (§3.4).
+        """
         return self.tgt_embedding.logits(hidden)
 
 # %% ../../nbs/model/transformer.ipynb #cell20
 @dataclass
 class Cache:
-    """What decoding keeps between two steps: one `LayerCache` a layer, the source mask, how far it has come."""
+    """What decoding keeps between two steps: one `LayerCache` a layer, the source mask,
+    how far it has come.
+    """
 
     layers: list[LayerCache]
     src_mask: Bool[Tensor, "batch 1 1 src"]
@@ -113,8 +145,13 @@ class Transformer(EncoderDecoder):
         memory, src_mask = self.encode(src)
         return Cache([layer.start(memory) for layer in self.decoder.layers], src_mask)
 
-    def step(self, tokens: Int[Tensor, "batch"], cache: Cache) -> Float[Tensor, "batch vocab"]:
-        """Feed one more target token a row; scores for the token after it. Extends the cache by one position."""
+    def step(
+        self, tokens: Int[Tensor, "batch"], cache: Cache
+    ) -> Float[Tensor, "batch vocab"]:
+        """Feed one more target token a row; scores for the token after it.
+
+        Extends the cache by one position.
+        """
         y = self.embed(self.tgt_embedding, tokens[:, None], cache.length)
         for layer, layer_cache in zip(self.decoder.layers, cache.layers, strict=True):
             y = layer.step(y, layer_cache, cache.src_mask)

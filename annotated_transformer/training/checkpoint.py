@@ -35,9 +35,11 @@ FORMAT = 1
 # %% ../../nbs/training/checkpoint.ipynb #cell13
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
-    """An empty draft folder; when the block ends well it gets the name `final`, otherwise it disappears.
+    """An empty draft folder; when the block ends well it gets the name `final`,
+    otherwise it disappears.
 
-    Raises: ValueError when the disk is full, the place can't be written, or `final` holds something else.
+    Raises: ValueError when the disk is full, the place can't be written, or `final`
+    holds something else.
     """
     final = Path(os.path.realpath(final))  # a link stays a link, and "." has a name
     if not final.name:
@@ -51,7 +53,10 @@ def whole_folder(final: Path) -> Iterator[Path]:
         flush(draft)
         publish(draft, final)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"{final} can't be written ({error}): free some space or choose another folder") from None
+        raise ValueError(
+            f"{final} can't be written ({error}): free some space or choose another "
+            "folder"
+        ) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -68,7 +73,9 @@ def written_here(folder: Path) -> bool:
 def refuse_foreign(folder: Path) -> None:
     """Raises: ValueError when a folder that would be replaced is no model folder."""
     if folder.exists() and any(folder.iterdir()) and not written_here(folder):
-        raise ValueError(f"{folder} is not empty and holds no model: choose another folder")
+        raise ValueError(
+            f"{folder} is not empty and holds no model: choose another folder"
+        )
 
 # %% ../../nbs/training/checkpoint.ipynb #cell18
 def flush(folder: Path) -> None:
@@ -80,7 +87,9 @@ def flush(folder: Path) -> None:
 
 # %% ../../nbs/training/checkpoint.ipynb #cell19
 def flush_names(folder: Path) -> None:
-    """Have the system write a folder's list of names through to the disk, where it lets one ask (not on Windows)."""
+    """Have the system write a folder's list of names through to the disk, where it lets
+    one ask (not on Windows).
+    """
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -96,14 +105,21 @@ def share_files(folder: Path) -> None:
 
 # %% ../../nbs/training/checkpoint.ipynb #cell23
 def publish(draft: Path, final: Path) -> None:
-    """Give a finished draft its final name; what stood there before is deleted afterwards.
+    """Give a finished draft its final name; what stood there before is deleted
+    afterwards.
 
-    Raises: ValueError when something stood there that the draft has nothing in place of.
+    Raises: ValueError when something stood there that the draft has nothing in place
+    of.
     """
-    there, new = (({path.name for path in folder.iterdir()} if folder.exists() else set()) for folder in (final, draft))
+    there, new = (
+        ({path.name for path in folder.iterdir()} if folder.exists() else set())
+        for folder in (final, draft)
+    )
     if there - new:
         others = ", ".join(sorted(there - new))
-        raise ValueError(f"{final} also holds {others}: move that away or choose another folder")
+        raise ValueError(
+            f"{final} also holds {others}: move that away or choose another folder"
+        )
     old = step_aside(final) if final.exists() else None
     try:
         os.replace(draft, final)
@@ -129,66 +145,117 @@ def fingerprint(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 # %% ../../nbs/training/checkpoint.ipynb #cell31
-def write_model(folder: Path, weights: dict[str, Tensor], config: TransformerConfig, tokenizer: PairTokenizer) -> None:
-    """Write config.json, model.safetensors and the tokenizer's files into an existing folder."""
+def write_model(
+    folder: Path,
+    weights: dict[str, Tensor],
+    config: TransformerConfig,
+    tokenizer: PairTokenizer,
+) -> None:
+    """Write config.json, model.safetensors and the tokenizer's files into an existing
+    folder.
+    """
     path = folder / "model.safetensors"
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, path)
+    save_file(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()},
+        path,
+    )
     digest = fingerprint(path)
-    about = {"format": FORMAT, "architecture": config.to_dict(), "weights_sha256": digest}
-    (folder / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    about = {
+        "format": FORMAT,
+        "architecture": config.to_dict(),
+        "weights_sha256": digest,
+    }
+    (folder / "config.json").write_text(
+        json.dumps(about, indent=2) + "\n", encoding="utf-8"
+    )
     tokenizer.save(folder)
 
 # %% ../../nbs/training/checkpoint.ipynb #cell33
 def save_model(
-    folder: str | Path, model: Transformer, tokenizer: PairTokenizer, dtype: torch.dtype = torch.float32
+    folder: str | Path,
+    model: Transformer,
+    tokenizer: PairTokenizer,
+    dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Save a model folder, whole or not at all, with weights of type `dtype`; shared weights are stored once.
+    """Save a model folder, whole or not at all, with weights of type `dtype`; shared
+    weights are stored once.
 
     Raises: ValueError for a dtype that can't hold the weights, or as `whole_folder`.
     """
     if not dtype.is_floating_point:
-        raise ValueError(f"dtype is {dtype}: weights are stored as floating-point numbers")
+        raise ValueError(
+            f"dtype is {dtype}: weights are stored as floating-point numbers"
+        )
     model = getattr(model, "_orig_mod", model)  # of a compiled one, the model itself
-    weights = {name: parameter.detach().to(dtype) for name, parameter in model.named_parameters()}
+    weights = {
+        name: parameter.detach().to(dtype)
+        for name, parameter in model.named_parameters()
+    }
     for name, parameter in model.named_parameters():
         if not torch.equal(weights[name].isfinite(), parameter.isfinite()):
-            raise ValueError(f"tensor {name!r} has values too large for {dtype}: choose another dtype")
+            raise ValueError(
+                f"tensor {name!r} has values too large for {dtype}: choose another "
+                "dtype"
+            )
     with whole_folder(Path(folder)) as draft:
         write_model(draft, weights, model.config, tokenizer)
 
 # %% ../../nbs/training/checkpoint.ipynb #cell36
 def read_json(path: Path) -> dict:
-    """A JSON file's object. Raises: ValueError naming the file when it is missing or damaged."""
+    """A JSON file's object.
+
+    Raises: ValueError naming the file when it is missing or damaged.
+    """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         model = path.parent / "model"
-        hint = f"did you mean {model}?" if model.is_dir() else "take another folder or another copy"
+        hint = (
+            f"did you mean {model}?"
+            if model.is_dir()
+            else "take another folder or another copy"
+        )
         raise ValueError(f"{path} is missing: {hint}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} can't be read ({error}): take another copy or an earlier checkpoint") from None
+        raise ValueError(
+            f"{path} can't be read ({error}): take another copy or an earlier "
+            "checkpoint"
+        ) from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds no JSON object: take another copy of it")
     return values
 
 # %% ../../nbs/training/checkpoint.ipynb #cell38
-def read_config(folder: Path, config_class: type[TransformerConfig] = TransformerConfig) -> TransformerConfig:
-    """The architecture of a model folder. Raises: ValueError for a missing, foreign, damaged or newer file."""
+def read_config(
+    folder: Path, config_class: type[TransformerConfig] = TransformerConfig
+) -> TransformerConfig:
+    """The architecture of a model folder.
+
+    Raises: ValueError for a missing, foreign, damaged or newer file.
+    """
     about = read_json(folder / "config.json")
     if "format" not in about:
         raise ValueError(
-            f"{folder} is no model folder of this package: name one, or bring in a Marian directory with "
-            f"annotated-transformer import {folder} OUT")
+            f"{folder} is no model folder of this package: name one, or bring in a "
+            "Marian directory with "
+            f"annotated-transformer import {folder} OUT"
+        )
     if about["format"] != FORMAT:
         raise ValueError(
-            f"{folder} has checkpoint format {about['format']!r} and this version reads {FORMAT}: "
-            "update annotated_transformer or save the model again")
+            f"{folder} has checkpoint format {about['format']!r} and this version "
+            f"reads {FORMAT}: "
+            "update annotated_transformer or save the model again"
+        )
     if not isinstance(about.get("architecture"), dict):
-        raise ValueError(f"{folder / 'config.json'} names no architecture: take another copy of the model")
+        raise ValueError(
+            f"{folder / 'config.json'} names no architecture: take another copy of the "
+            "model"
+        )
     if config_class is TransformerConfig and "kind" in about["architecture"]:
         raise ValueError(
             f"{folder} holds a {about['architecture']['kind']} model: "
-            "open it with annotated_transformer.after.pretrained.open_translator")
+            "open it with annotated_transformer.after.pretrained.open_translator"
+        )
     try:
         return config_class.from_dict(about["architecture"])
     except (TypeError, ValueError) as error:
@@ -196,30 +263,52 @@ def read_config(folder: Path, config_class: type[TransformerConfig] = Transforme
 
 # %% ../../nbs/training/checkpoint.ipynb #cell40
 def read_tensors(path: Path, expected: str | None) -> dict[str, Tensor]:
-    """The tensors of a file with this SHA-256. Raises: ValueError when it is missing, truncated or altered."""
+    """The tensors of a file with this SHA-256.
+
+    Raises: ValueError when it is missing, truncated or altered.
+    """
     if not path.exists():
-        raise ValueError(f"{path} is missing: the checkpoint is incomplete, take another copy or an earlier one")
+        raise ValueError(
+            f"{path} is missing: the checkpoint is incomplete, take another copy or an "
+            "earlier one"
+        )
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is damaged ({error}): take another copy or an earlier checkpoint") from None
+        raise ValueError(
+            f"{path} is damaged ({error}): take another copy or an earlier checkpoint"
+        ) from None
     if fingerprint(path) != expected:
-        raise ValueError(f"{path} is not the file that was saved here: take another copy or an earlier checkpoint")
+        raise ValueError(
+            f"{path} is not the file that was saved here: take another copy or an "
+            "earlier checkpoint"
+        )
     return tensors
 
 # %% ../../nbs/training/checkpoint.ipynb #cell42
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of a model folder by name. Raises: ValueError when they are missing, altered or not finite."""
-    weights = read_tensors(folder / "model.safetensors", read_json(folder / "config.json").get("weights_sha256"))
+    """The weights of a model folder by name.
+
+    Raises: ValueError when they are missing, altered or not finite.
+    """
+    weights = read_tensors(
+        folder / "model.safetensors",
+        read_json(folder / "config.json").get("weights_sha256"),
+    )
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
-            raise ValueError(f"{folder}: tensor {name!r} has values that are no finite numbers: the training "
-                             "may have diverged; take an earlier checkpoint")
+            raise ValueError(
+                f"{folder}: tensor {name!r} has values that are no finite numbers: the "
+                "training "
+                "may have diverged; take an earlier checkpoint"
+            )
     return weights
 
 # %% ../../nbs/training/checkpoint.ipynb #cell44
 def share(tensor: Tensor, like: Tensor) -> Tensor:
-    """A whole tensor on the device of another one and, where that one is cut over several processes, cut like it."""
+    """A whole tensor on the device of another one and, where that one is cut over
+    several processes, cut like it.
+    """
     tensor = tensor.to(like.device)
     if not hasattr(like, "full_tensor"):
         return tensor
@@ -229,31 +318,49 @@ def share(tensor: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(tensor, like.device_mesh, like.placements)
 
 # %% ../../nbs/training/checkpoint.ipynb #cell45
-def collect(tensors: Iterable[tuple[str, Tensor]], keep: bool = True) -> dict[str, Tensor]:
-    """Named tensors, whole and on the CPU. Every process must ask, also one that does not `keep` them: it gets none."""
-    whole = ((name, t.full_tensor() if hasattr(t, "full_tensor") else t) for name, t in tensors)
+def collect(
+    tensors: Iterable[tuple[str, Tensor]], keep: bool = True
+) -> dict[str, Tensor]:
+    """Named tensors, whole and on the CPU.
+
+    Every process must ask, also one that does not `keep` them: it gets none.
+    """
+    whole = (
+        (name, t.full_tensor() if hasattr(t, "full_tensor") else t)
+        for name, t in tensors
+    )
     return {name: tensor.detach().cpu() for name, tensor in whole if keep}
 
 # %% ../../nbs/training/checkpoint.ipynb #cell49
 def fill(model: Transformer, weights: dict[str, Tensor], source: Path) -> None:
-    """Copy tensors into the model's parameters by name. Raises: ValueError naming the first that does not fit."""
+    """Copy tensors into the model's parameters by name.
+
+    Raises: ValueError naming the first that does not fit.
+    """
     parameters = dict(model.named_parameters())
     for name in sorted(parameters.keys() ^ weights.keys()):
         place = "has no" if name in parameters else "has an unknown"
-        raise ValueError(f"{source} {place} tensor {name!r}: it belongs to another architecture")
+        raise ValueError(
+            f"{source} {place} tensor {name!r}: it belongs to another architecture"
+        )
     with torch.no_grad():
         for name, parameter in parameters.items():
             if parameter.shape != weights[name].shape:
                 raise ValueError(
-                    f"{source}: tensor {name!r} has shape {tuple(weights[name].shape)}, "
-                    f"config.json asks for {tuple(parameter.shape)}")
+                    f"{source}: tensor {name!r} has shape "
+                    f"{tuple(weights[name].shape)}, "
+                    f"config.json asks for {tuple(parameter.shape)}"
+                )
             parameter.copy_(share(weights[name], parameter))
 
 # %% ../../nbs/training/checkpoint.ipynb #cell51
-def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[Transformer, PairTokenizer]:
+def load_model(
+    folder: str | Path, device: str | torch.device = "cpu"
+) -> tuple[Transformer, PairTokenizer]:
     """The model of a folder, in evaluation mode and float32, and its tokenizer.
 
-    Raises: ValueError naming what is missing, damaged, foreign or too new, and what to do.
+    Raises: ValueError naming what is missing, damaged, foreign or too new, and what to
+    do.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -262,69 +369,121 @@ def load_model(folder: str | Path, device: str | torch.device = "cpu") -> tuple[
     asked = (config.src_vocab_size, config.tgt_vocab_size)
     if found != asked:
         raise ValueError(
-            f"{folder}: the tokenizer knows {found} tokens and the model {asked}: they don't belong together")
+            f"{folder}: the tokenizer knows {found} tokens and the model {asked}: they "
+            "don't belong together"
+        )
     weights = read_weights(folder)
-    asked_for, there = parameter_count(config), sum(tensor.numel() for tensor in weights.values())
+    asked_for, there = (
+        parameter_count(config),
+        sum(tensor.numel() for tensor in weights.values()),
+    )
     if asked_for > 2 * there:  # before memory is taken for it
         raise ValueError(
-            f"{folder}: config.json asks for {asked_for:,} parameters and model.safetensors has {there:,}: "
-            "they don't belong together")
+            f"{folder}: config.json asks for {asked_for:,} parameters and "
+            f"model.safetensors has {there:,}: "
+            "they don't belong together"
+        )
     model = Transformer(config).float()
     fill(model, weights, folder)
     return model.to(device).eval(), tokenizer
 
 # %% ../../nbs/training/checkpoint.ipynb #cell61
 def save_checkpoint(
-    folder: Path, model: Transformer, tokenizer: PairTokenizer, optimizer: torch.optim.Adam, progress: dict,
+    folder: Path,
+    model: Transformer,
+    tokenizer: PairTokenizer,
+    optimizer: torch.optim.Adam,
+    progress: dict,
     write: bool = True,
 ) -> None:
-    """A model folder that also holds Adam's two moments and the progress (JSON) that training needs to go on.
+    """A model folder that also holds Adam's two moments and the progress (JSON) that
+    training needs to go on.
 
-    With several processes all call it, and all but one with `write=False`: they only hand over their pieces.
+    With several processes all call it, and all but one with `write=False`: they only
+    hand over their pieces.
     """
     weights = collect(model.named_parameters(), write)
-    moments = collect(((f"{moment}/{name}", optimizer.state[parameter][moment])
-                       for name, parameter in model.named_parameters() for moment in ("exp_avg", "exp_avg_sq")), write)
+    moments = collect(
+        (
+            (f"{moment}/{name}", optimizer.state[parameter][moment])
+            for name, parameter in model.named_parameters()
+            for moment in ("exp_avg", "exp_avg_sq")
+        ),
+        write,
+    )
     if write:
         with whole_folder(folder) as draft:
             write_model(draft, weights, model.config, tokenizer)
             save_file(moments, draft / "optimizer.safetensors")
-            progress = progress | {"optimizer_sha256": fingerprint(draft / "optimizer.safetensors")}
-            (draft / "progress.json").write_text(json.dumps(progress, indent=2) + "\n", encoding="utf-8")
+            progress = progress | {
+                "optimizer_sha256": fingerprint(draft / "optimizer.safetensors")
+            }
+            (draft / "progress.json").write_text(
+                json.dumps(progress, indent=2) + "\n", encoding="utf-8"
+            )
 
 # %% ../../nbs/training/checkpoint.ipynb #cell63
-def load_checkpoint(folder: Path, model: Transformer, optimizer: torch.optim.Adam) -> dict:
-    """Fill the model and the optimizer from a checkpoint; returns its progress. Raises: ValueError when damaged."""
+def load_checkpoint(
+    folder: Path, model: Transformer, optimizer: torch.optim.Adam
+) -> dict:
+    """Fill the model and the optimizer from a checkpoint; returns its progress.
+
+    Raises: ValueError when damaged.
+    """
     progress = read_json(folder / "progress.json")
-    moments = read_tensors(folder / "optimizer.safetensors", progress.pop("optimizer_sha256", None))
-    needed = {f"{moment}/{name}" for moment in ("exp_avg", "exp_avg_sq") for name, _ in model.named_parameters()}
+    moments = read_tensors(
+        folder / "optimizer.safetensors", progress.pop("optimizer_sha256", None)
+    )
+    needed = {
+        f"{moment}/{name}"
+        for moment in ("exp_avg", "exp_avg_sq")
+        for name, _ in model.named_parameters()
+    }
     if missing := ({"step"} - progress.keys()) | (needed - moments.keys()):
-        raise ValueError(f"{folder} lacks {min(missing)}: it is damaged, or of another model")
+        raise ValueError(
+            f"{folder} lacks {min(missing)}: it is damaged, or of another model"
+        )
     fill(model, read_weights(folder), folder)
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
             "step": torch.tensor(float(progress["step"]), device=parameter.device),
-            "exp_avg": share(moments[f"exp_avg/{name}"].to(parameter.dtype, copy=True), parameter),
-            "exp_avg_sq": share(moments[f"exp_avg_sq/{name}"].to(parameter.dtype, copy=True), parameter),
+            "exp_avg": share(
+                moments[f"exp_avg/{name}"].to(parameter.dtype, copy=True), parameter
+            ),
+            "exp_avg_sq": share(
+                moments[f"exp_avg_sq/{name}"].to(parameter.dtype, copy=True), parameter
+            ),
         }
     return progress
 
 # %% ../../nbs/training/checkpoint.ipynb #cell65
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    whole = [path for path in run.glob("checkpoints/step-*") if re.fullmatch(r"step-\d{8,}", path.name)]
+    whole = [
+        path
+        for path in run.glob("checkpoints/step-*")
+        if re.fullmatch(r"step-\d{8,}", path.name)
+    ]
     return sorted(whole, key=lambda path: int(path.name.removeprefix("step-")))
 
 # %% ../../nbs/training/checkpoint.ipynb #cell75
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the checkpoints' weights (§6.1), summed in float64. Raises: ValueError when they don't match."""
+    """The mean of the checkpoints' weights (§6.1), summed in float64.
+
+    Raises: ValueError when they don't match.
+    """
     if not folders:
         raise ValueError("no checkpoint to average: name at least one folder")
     total = {name: tensor.double() for name, tensor in read_weights(folders[0]).items()}
     for folder in folders[1:]:
         weights = read_weights(folder)
-        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
-            raise ValueError(f"{folder} and {folders[0]} hold different architectures and can't be averaged")
+        if {n: t.shape for n, t in weights.items()} != {
+            n: t.shape for n, t in total.items()
+        }:
+            raise ValueError(
+                f"{folder} and {folders[0]} hold different architectures and can't be "
+                "averaged"
+            )
         for name, tensor in weights.items():
             total[name] += tensor.double()
     return {name: (tensor / len(folders)).float() for name, tensor in total.items()}
@@ -333,18 +492,34 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
     """Save the average of some checkpoints as a model folder.
 
-    Raises: ValueError when they don't match, or when the average would replace one of them.
+    Raises: ValueError when they don't match, or when the average would replace one of
+    them.
     """
     paths = [Path(folder) for folder in folders]
-    if any(path.exists() and Path(out).exists() and path.samefile(out) for path in paths):
-        raise ValueError(f"{out} is one of the models to average and would be replaced: choose another folder")
+    if any(
+        path.exists() and Path(out).exists() and path.samefile(out) for path in paths
+    ):
+        raise ValueError(
+            f"{out} is one of the models to average and would be replaced: choose "
+            "another folder"
+        )
     weights = average_weights(paths)
-    names = [name for name in ("config.json", "tokenizer.json", "text.json", "target_tokenizer.json")
-             if (paths[0] / name).exists()]
+    names = [
+        name
+        for name in (
+            "config.json",
+            "tokenizer.json",
+            "text.json",
+            "target_tokenizer.json",
+        )
+        if (paths[0] / name).exists()
+    ]
     for path in paths[1:]:
         for name in names:
             first, other = read_json(paths[0] / name), read_json(path / name)
             if first.get("architecture", first) != other.get("architecture", other):
-                raise ValueError(f"{path} and {paths[0]} differ in {name} and can't be averaged")
+                raise ValueError(
+                    f"{path} and {paths[0]} differ in {name} and can't be averaged"
+                )
     with whole_folder(Path(out)) as draft:
         write_model(draft, weights, read_config(paths[0]), PairTokenizer.load(paths[0]))

@@ -19,40 +19,61 @@ from ..model.transformer import Transformer, working_dtype
 
 # %% ../../nbs/training/loss.ipynb #cell8
 def smoothed_cross_entropy(
-    logits: Float[Tensor, "tokens vocab"], target: Int[Tensor, "tokens"], smoothing: float
+    logits: Float[Tensor, "tokens vocab"],
+    target: Int[Tensor, "tokens"],
+    smoothing: float,
 ) -> Float[Tensor, ""]:
-    """Summed cross-entropy, in nats, against 1 − ε on the right token and ε/(V − 1) on each other one (§5.4).
+    """Summed cross-entropy, in nats, against 1 − ε on the right token and ε/(V − 1) on
+    each other one (§5.4).
 
     ε is at most (V − 1)/V: beyond, the right token would have the least.
     """
     vocab = logits.size(-1)
-    return F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing * vocab / (vocab - 1))
+    return F.cross_entropy(
+        logits, target, reduction="sum", label_smoothing=smoothing * vocab / (vocab - 1)
+    )
 
 # %% ../../nbs/training/loss.ipynb #cell16
 def entropy_floor(vocab: int, smoothing: float) -> float:
-    """The least that the smoothed loss of a token can be, in nats: the entropy of its target."""
+    """The least that the smoothed loss of a token can be, in nats: the entropy of its
+    target.
+    """
     if smoothing == 0:
         return 0.0
-    return -(1 - smoothing) * math.log(1 - smoothing) - smoothing * math.log(smoothing / (vocab - 1))
+    return -(1 - smoothing) * math.log(1 - smoothing) - smoothing * math.log(
+        smoothing / (vocab - 1)
+    )
 
 # %% ../../nbs/training/loss.ipynb #cell19
 def loss_and_slope(
-    logits: Float[Tensor, "tokens vocab"], target: Int[Tensor, "tokens"], smoothing: float
+    logits: Float[Tensor, "tokens vocab"],
+    target: Int[Tensor, "tokens"],
+    smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "tokens vocab"]]:
-    """The summed smoothed loss and its derivative by the logits: softmax minus smoothed target. Overwrites `logits`."""
+    """The summed smoothed loss and its derivative by the logits: softmax minus smoothed
+    target. Overwrites `logits`.
+    """
     vocab, gold = logits.size(-1), target[:, None]
     share = smoothing / (vocab - 1)
     peak = logits.amax(-1, keepdim=True)
-    attained = (1 - smoothing - share) * logits.gather(1, gold) + share * logits.sum(-1, keepdim=True)
+    attained = (1 - smoothing - share) * logits.gather(1, gold) + share * logits.sum(
+        -1, keepdim=True
+    )
     mass = logits.sub_(peak).exp_().sum(-1, keepdim=True)
     loss = (peak + mass.log() - attained).sum()
     slope = logits.div_(mass).sub_(share)
-    slope.scatter_add_(1, gold, torch.full_like(gold, share + smoothing - 1, dtype=slope.dtype))
+    slope.scatter_add_(
+        1, gold, torch.full_like(gold, share + smoothing - 1, dtype=slope.dtype)
+    )
     return loss, slope
 
 # %% ../../nbs/training/loss.ipynb #cell25
-def add_product(total: Float[Tensor, "m n"], left: Float[Tensor, "m k"], right: Float[Tensor, "k n"]) -> None:
-    """total += left @ right, without a matrix for the product where all three have one type."""
+def add_product(
+    total: Float[Tensor, "m n"], left: Float[Tensor, "m k"], right: Float[Tensor, "k n"]
+) -> None:
+    """total += left @ right, without a matrix for the product where all three have one
+    type.
+    """
     if left.dtype == total.dtype:
         total.addmm_(left, right)
     else:
@@ -60,18 +81,30 @@ def add_product(total: Float[Tensor, "m n"], left: Float[Tensor, "m k"], right: 
 
 # %% ../../nbs/training/loss.ipynb #cell26
 class SlicedLoss(torch.autograd.Function):
-    """Output layer and smoothed loss together, `rows` tokens at a time, so that all logits never exist at once."""
+    """Output layer and smoothed loss together, `rows` tokens at a time, so that all
+    logits never exist at once.
+    """
 
     @staticmethod
-    def forward(ctx, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int) -> Tensor:
-        """The summed loss; both gradients are worked out on the way, since each slice's logits are at hand only now."""
+    def forward(
+        ctx, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int
+    ) -> Tensor:
+        """The summed loss; both gradients are worked out on the way, since each slice's
+        logits are at hand only now.
+        """
         dtype = working_dtype(hidden)
         precise = torch.promote_types(hidden.dtype, torch.float32)
-        x, matrix, total = hidden.to(dtype), weight.to(dtype), hidden.new_zeros((), dtype=precise)
+        x, matrix, total = (
+            hidden.to(dtype),
+            weight.to(dtype),
+            hidden.new_zeros((), dtype=precise),
+        )
         by_hidden, by_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
-            loss, slope = loss_and_slope((x[part] @ matrix.T).to(precise), target[part], smoothing)
+            loss, slope = loss_and_slope(
+                (x[part] @ matrix.T).to(precise), target[part], smoothing
+            )
             slope = slope.to(dtype)
             by_hidden[part] = slope @ matrix
             add_product(by_weight, slope.T, x[part])
@@ -89,18 +122,26 @@ class SlicedLoss(torch.autograd.Function):
 
 # %% ../../nbs/training/loss.ipynb #cell32
 def sliced_value(
-    hidden: Float[Tensor, "tokens d_model"], weight: Float[Tensor, "vocab d_model"], target: Int[Tensor, "tokens"],
-    smoothing: float, rows: int,
+    hidden: Float[Tensor, "tokens d_model"],
+    weight: Float[Tensor, "vocab d_model"],
+    target: Int[Tensor, "tokens"],
+    smoothing: float,
+    rows: int,
 ) -> Float[Tensor, ""]:
     """The summed loss alone, `rows` tokens at a time."""
     precise = torch.promote_types(hidden.dtype, torch.float32)
     parts = zip(hidden.split(rows), target.split(rows), strict=True)
     return torch.stack(
-        [smoothed_cross_entropy(F.linear(x, weight).to(precise), gold, smoothing) for x, gold in parts]).sum()
+        [
+            smoothed_cross_entropy(F.linear(x, weight).to(precise), gold, smoothing)
+            for x, gold in parts
+        ]
+    ).sum()
 
 # %% ../../nbs/training/loss.ipynb #cell35
 class Objective(nn.Module):
-    """The model and its loss as one module: ids in, one summed loss out, over real target tokens only.
+    """The model and its loss as one module: ids in, one summed loss out, over real
+    target tokens only.
 
     Raises: ValueError for a model with an output layer of its own.
     """
@@ -108,24 +149,37 @@ class Objective(nn.Module):
     def __init__(self, model: Transformer, smoothing: float):
         super().__init__()
         if type(model).logits is not Transformer.logits:
-            raise ValueError(f"the output layer of a {type(model).__name__} is its own, which this loss doesn't "
-                             "compute: take smoothed_cross_entropy of its scores")
+            raise ValueError(
+                f"the output layer of a {type(model).__name__} is its own, which this "
+                "loss doesn't "
+                "compute: take smoothed_cross_entropy of its scores"
+            )
         self.model, self.smoothing, self.rows = model, smoothing, model.config.d_model
 
     def forward(
-        self, src: Int[Tensor, "batch src"], tgt_in: Int[Tensor, "batch tgt"], tgt_out: Int[Tensor, "batch tgt"],
+        self,
+        src: Int[Tensor, "batch src"],
+        tgt_in: Int[Tensor, "batch tgt"],
+        tgt_out: Int[Tensor, "batch tgt"],
         places: Int[Tensor, "tokens"] | None = None,
     ) -> Float[Tensor, ""]:
-        """Padding is left out before the output layer. In evaluation mode the loss is not smoothed.
+        """Padding is left out before the output layer.
 
-        `places` says where the flattened `tgt_out` holds no padding; without it they are looked for, and the host
-        has to wait until its GPU has found them.
+        In evaluation mode the loss is not smoothed.
+
+        `places` says where the flattened `tgt_out` holds no padding; without it they
+        are looked for, and the host has to wait until its GPU has found them.
         """
         memory, src_mask = self.model.encode(src)
         hidden = self.model.decode(tgt_in, memory, src_mask)
         if places is None:
             places = real_places(tgt_out, self.model.config.pad_id)
-        hidden, target = hidden.flatten(0, 1).index_select(0, places), tgt_out.flatten().index_select(0, places)
+        hidden, target = (
+            hidden.flatten(0, 1).index_select(0, places),
+            tgt_out.flatten().index_select(0, places),
+        )
         smoothing = self.smoothing if self.training else 0.0
         loss = SlicedLoss.apply if torch.is_grad_enabled() else sliced_value
-        return loss(hidden, self.model.tgt_embedding.weight, target, smoothing, self.rows)
+        return loss(
+            hidden, self.model.tgt_embedding.weight, target, smoothing, self.rows
+        )

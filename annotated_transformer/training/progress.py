@@ -17,28 +17,43 @@ def line(record: dict) -> str:
     """One log record of a run as one line of text."""
     if record["event"] == "data":
         train, valid = record["dropped_train"], record["dropped_valid"]
-        return f"left out as too long: {train:,} training and {valid:,} validation pairs"
+        return (
+            f"left out as too long: {train:,} training and {valid:,} validation pairs"
+        )
     if record["event"] == "validation":
-        return f"step {record['step']:>7,}  validation loss {record['loss']:.4f}  perplexity {record['perplexity']:.2f}"
+        return (
+            f"step {record['step']:>7,}  validation loss {record['loss']:.4f}  "
+            f"perplexity {record['perplexity']:.2f}"
+        )
     return (
         f"step {record['step']:>7,}  loss {record['loss']:.4f}  lr {record['lr']:.2e}  "
-        f"{record['tokens_per_second']:>8,.0f} tokens/s  {record['seconds']:,.0f} s")
+        f"{record['tokens_per_second']:>8,.0f} tokens/s  {record['seconds']:,.0f} s"
+    )
 
 # %% ../../nbs/training/progress.ipynb #cell8
 def time_left(before: dict, now: dict, steps: int) -> str:
-    """The time that the updates up to `steps` will take at the pace between two records, as days, h:mm:ss."""
+    """The time that the updates up to `steps` will take at the pace between two
+    records, as days, h:mm:ss.
+    """
     pace = (now["seconds"] - before["seconds"]) / (now["step"] - before["step"])
     return str(timedelta(seconds=round(pace * (steps - now["step"]))))
 
 # %% ../../nbs/training/progress.ipynb #cell11
 class Bar:
-    """A report that draws a bar with the loss, tokens per second and the time left. Use as a context manager."""
+    """A report that draws a bar with the loss, tokens per second and the time left.
+
+    Use as a context manager.
+    """
 
     def __init__(self, steps: int, console: Console):
         self.steps, self.last = steps, {"step": 0, "seconds": 0.0}
         self.bar = Progress(
-            TextColumn("step"), BarColumn(), TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-            TextColumn("{task.fields[note]}"), console=console)
+            TextColumn("step"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+        )
         self.task: TaskID = self.bar.add_task("train", total=steps, note="")
 
     def __enter__(self) -> "Bar":
@@ -46,7 +61,10 @@ class Bar:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.bar.stop()
 

@@ -27,7 +27,14 @@ from torch.distributed.distributed_c10d import _get_default_store
 from ..data.batching import TokenizedPairs
 from ..data.corpus import write_whole
 from ..data.tokenizer import PairTokenizer, train_tokenizer
-from ..model.config import BOS, EOS, PAD, TransformerConfig, nearest, preset
+from annotated_transformer.model.config import (
+    BOS,
+    EOS,
+    PAD,
+    TransformerConfig,
+    nearest,
+    preset,
+)
 from ..model.transformer import Transformer
 from .checkpoint import read_json
 from .run import Run, TrainingConfig, check_place
@@ -37,9 +44,11 @@ from .trainer import seed_update
 # %% ../../nbs/training/recipes.ipynb #cell5
 @dataclass(frozen=True)
 class Recipe:
-    """All that one training run needs to know: the corpus, the vocabulary, the architecture and the training.
+    """All that one training run needs to know: the corpus, the vocabulary, the
+    architecture and the training.
 
-    Raises: ValueError for max_tokens or vocab_size out of range, or special ids that are not the tokenizer's.
+    Raises: ValueError for max_tokens or vocab_size out of range, or special ids that
+    are not the tokenizer's.
     """
 
     corpus: str
@@ -57,67 +66,163 @@ class Recipe:
 
     def __post_init__(self):
         bucket = self.training.batch_tokens // self.training.buckets
-        for name, limit in [("max_length", self.architecture.max_length), ("batch_tokens / buckets", bucket)]:
+        for name, limit in [
+            ("max_length", self.architecture.max_length),
+            ("batch_tokens / buckets", bucket),
+        ]:
             if not 0 < self.max_tokens <= limit:
-                raise ValueError(f"max_tokens is {self.max_tokens}: it must be at least 1 and at most {name}, {limit}")
+                raise ValueError(
+                    f"max_tokens is {self.max_tokens}: it must be at least 1 and at "
+                    f"most {name}, {limit}"
+                )
         if not 1 <= self.vocab_size <= 2**24:
-            raise ValueError(f"vocab_size is {self.vocab_size}: it must be at least 1 and at most {2**24}")
-        if (self.architecture.pad_id, self.architecture.bos_id, self.architecture.eos_id) != (PAD, BOS, EOS):
-            raise ValueError(f"pad_id, bos_id and eos_id must be {PAD}, {BOS} and {EOS}, as the tokenizer has them")
+            raise ValueError(
+                f"vocab_size is {self.vocab_size}: it must be at least 1 and at most "
+                f"{2**24}"
+            )
+        if (
+            self.architecture.pad_id,
+            self.architecture.bos_id,
+            self.architecture.eos_id,
+        ) != (PAD, BOS, EOS):
+            raise ValueError(
+                f"pad_id, bos_id and eos_id must be {PAD}, {BOS} and {EOS}, as the "
+                "tokenizer has them"
+            )
 
     def about_data(self) -> dict:
         """The settings that decide the vocabulary and the tokenized pairs."""
-        names = ["corpus", "src", "tgt", "vocab_size", "joint", "moses", "lowercase", "max_tokens"]
-        return {name: getattr(self, name) for name in [*names, "train_split", "valid_split"]}
+        names = [
+            "corpus",
+            "src",
+            "tgt",
+            "vocab_size",
+            "joint",
+            "moses",
+            "lowercase",
+            "max_tokens",
+        ]
+        return {
+            name: getattr(self, name) for name in [*names, "train_split", "valid_split"]
+        }
 
 # %% ../../nbs/training/recipes.ipynb #cell7
 def wmt14_base() -> Recipe:
-    """WMT 2014 en→de with the paper's base model: 100,000 updates, the last 5 checkpoints averaged (§5, §6.1)."""
-    return Recipe("wmt14", "en", "de", preset("base"), TrainingConfig(save_every=1_500, keep=5))
+    """WMT 2014 en→de with the paper's base model: 100,000 updates, the last 5
+    checkpoints averaged (§5, §6.1).
+    """
+    return Recipe(
+        "wmt14", "en", "de", preset("base"), TrainingConfig(save_every=1_500, keep=5)
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell8
 def wmt14_big() -> Recipe:
-    """WMT 2014 en→de with the paper's big model: 300,000 updates, the last 20 checkpoints averaged (§5, §6.1)."""
-    return Recipe("wmt14", "en", "de", preset("big"), TrainingConfig(steps=300_000, save_every=600, keep=20))
+    """WMT 2014 en→de with the paper's big model: 300,000 updates, the last 20
+    checkpoints averaged (§5, §6.1).
+    """
+    return Recipe(
+        "wmt14",
+        "en",
+        "de",
+        preset("big"),
+        TrainingConfig(steps=300_000, save_every=600, keep=20),
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell10
 def wmt14_french() -> Recipe:
-    """WMT 2014 en→fr with the paper's big model: dropout 0.1 and 32,000 tokens, else as en→de (§5.1, §6.1)."""
-    return replace(wmt14_big(), tgt="fr", architecture=replace(preset("big"), dropout=0.1), vocab_size=32_000)
+    """WMT 2014 en→fr with the paper's big model: dropout 0.1 and 32,000 tokens, else as
+    en→de (§5.1, §6.1).
+    """
+    return replace(
+        wmt14_big(),
+        tgt="fr",
+        architecture=replace(preset("big"), dropout=0.1),
+        vocab_size=32_000,
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell12
 def multi30k_tiny() -> Recipe:
-    """Multi30k en→de with the small model of Wu et al. (2021): 4 + 4 layers, d_model 128, peak rate 0.005."""
-    architecture = TransformerConfig(N=4, d_model=128, d_ff=256, h=4, d_k=32, d_v=32, dropout=0.3)
+    """Multi30k en→de with the small model of Wu et al. (2021): 4 + 4 layers, d_model
+    128, peak rate 0.005.
+    """
+    architecture = TransformerConfig(
+        N=4, d_model=128, d_ff=256, h=4, d_k=32, d_v=32, dropout=0.3
+    )
     training = TrainingConfig(
-        steps=8_000, batch_tokens=8_192, warmup=2_000, lr_factor=peak_factor(0.005, 128, 2_000), precision="bf16",
-        log_every=57, save_every=57, keep=10, patience=10)
-    return Recipe("multi30k", "en", "de", architecture, training, vocab_size=10_000, moses=True, lowercase=True)
+        steps=8_000,
+        batch_tokens=8_192,
+        warmup=2_000,
+        lr_factor=peak_factor(0.005, 128, 2_000),
+        precision="bf16",
+        log_every=57,
+        save_every=57,
+        keep=10,
+        patience=10,
+    )
+    return Recipe(
+        "multi30k",
+        "en",
+        "de",
+        architecture,
+        training,
+        vocab_size=10_000,
+        moses=True,
+        lowercase=True,
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell14
 def iwslt14() -> Recipe:
-    """IWSLT14 de→en with the model that toolkits use for it: d_ff 1024 and 4 heads. Not tuned here."""
+    """IWSLT14 de→en with the model that toolkits use for it: d_ff 1024 and 4 heads.
+
+    Not tuned here.
+    """
     architecture = TransformerConfig(d_ff=1_024, h=4, d_k=128, d_v=128, dropout=0.3)
     training = TrainingConfig(
-        steps=30_000, batch_tokens=4_096, lr_factor=peak_factor(5e-4, 512, 4_000), precision="bf16", keep=10)
+        steps=30_000,
+        batch_tokens=4_096,
+        lr_factor=peak_factor(5e-4, 512, 4_000),
+        precision="bf16",
+        keep=10,
+    )
     return Recipe(
-        "iwslt14", "de", "en", architecture, training, vocab_size=10_000, lowercase=True, valid_split="valid")
+        "iwslt14",
+        "de",
+        "en",
+        architecture,
+        training,
+        vocab_size=10_000,
+        lowercase=True,
+        valid_split="valid",
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell16
 def phrasebook_small() -> Recipe:
-    """The embedded phrasebook en→de with a model of 2 + 2 layers that learns it in minutes on two cores."""
-    architecture = TransformerConfig(N=2, d_model=128, d_ff=256, h=8, d_k=16, d_v=16, dropout=0.0, max_length=256)
+    """The embedded phrasebook en→de with a model of 2 + 2 layers that learns it in
+    minutes on two cores.
+    """
+    architecture = TransformerConfig(
+        N=2, d_model=128, d_ff=256, h=8, d_k=16, d_v=16, dropout=0.0, max_length=256
+    )
     training = TrainingConfig(
-        steps=3_000, batch_tokens=1_024, warmup=400, lr_factor=peak_factor(0.003, 128, 400), label_smoothing=0.0,
-        save_every=100)
+        steps=3_000,
+        batch_tokens=1_024,
+        warmup=400,
+        lr_factor=peak_factor(0.003, 128, 400),
+        label_smoothing=0.0,
+        save_every=100,
+    )
     return Recipe("phrasebook", "en", "de", architecture, training, vocab_size=1_000)
 
 # %% ../../nbs/training/recipes.ipynb #cell18
 def recipes() -> dict[str, Recipe]:
     """The named recipes."""
     return {
-        "phrasebook": phrasebook_small(), "multi30k-en-de-tiny": multi30k_tiny(), "iwslt14-de-en": iwslt14(),
-        "wmt14-en-de-base": wmt14_base(), "wmt14-en-de-big": wmt14_big(), "wmt14-en-fr-big": wmt14_french(),
+        "phrasebook": phrasebook_small(),
+        "multi30k-en-de-tiny": multi30k_tiny(),
+        "iwslt14-de-en": iwslt14(),
+        "wmt14-en-de-base": wmt14_base(),
+        "wmt14-en-de-big": wmt14_big(),
+        "wmt14-en-fr-big": wmt14_french(),
     }
 
 # %% ../../nbs/training/recipes.ipynb #cell19
@@ -129,44 +234,77 @@ def recipe(name: str) -> Recipe:
     return known[name]
 
 # %% ../../nbs/training/recipes.ipynb #cell24
-DRAFT = re.compile(r"\.(recipe\.json|text\.json|tokenizer\.json|target_tokenizer\.json|train|valid)\.\d+")
+DRAFT = re.compile(
+    r"\.(recipe\.json|text\.json|tokenizer\.json|target_tokenizer\.json|train|valid)\.\d+"
+)
 
 
 def check_data(folder: Path, about: dict) -> None:
-    """Raises: ValueError when a folder for a run's data holds another recipe's, or something else altogether."""
+    """Raises: ValueError when a folder for a run's data holds another recipe's, or
+    something else altogether.
+    """
     described = folder / "recipe.json"
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     found = read_json(described) if described.exists() else None
-    foreign = any(not DRAFT.fullmatch(name) for name in names) if found is None else found.keys() != about.keys()
+    foreign = (
+        any(not DRAFT.fullmatch(name) for name in names)
+        if found is None
+        else found.keys() != about.keys()
+    )
     if foreign:
-        raise ValueError(f"{folder} was not made by a run: move it away or choose another folder for the run")
+        raise ValueError(
+            f"{folder} was not made by a run: move it away or choose another folder "
+            "for the run"
+        )
     if found is not None and found != about and names & {"train", "valid"}:
-        raise ValueError(f"{folder} holds the data of another recipe, described in {described}: choose another folder")
+        raise ValueError(
+            f"{folder} holds the data of another recipe, described in {described}: "
+            "choose another folder"
+        )
 
 # %% ../../nbs/training/recipes.ipynb #cell25
 def prepare_data(
-    plan: Recipe, folder: Path, train: Iterable[tuple[str, str]], valid: Iterable[tuple[str, str]]
+    plan: Recipe,
+    folder: Path,
+    train: Iterable[tuple[str, str]],
+    valid: Iterable[tuple[str, str]],
 ) -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs]:
-    """The vocabulary and the tokenized pairs in `folder`, made there unless they are there already.
+    """The vocabulary and the tokenized pairs in `folder`, made there unless they are
+    there already.
 
     Raises: ValueError when the folder holds other data, or can't be written.
     """
     about = folder / "recipe.json"
     check_data(folder, plan.about_data())
     if not about.exists() or read_json(about) != plan.about_data():
-        (folder / "text.json").unlink(missing_ok=True)  # of a recipe that got no further than its vocabulary
+        (folder / "text.json").unlink(
+            missing_ok=True
+        )  # of a recipe that got no further than its vocabulary
         write_whole(about, (json.dumps(plan.about_data(), indent=2) + "\n").encode())
     for draft in (path for path in folder.iterdir() if DRAFT.fullmatch(path.name)):
-        shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink(missing_ok=True)
+        shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink(
+            missing_ok=True
+        )
     if not (folder / "text.json").exists():
         tokenizer = train_tokenizer(
-            train, plan.src, plan.tgt, plan.vocab_size, joint=plan.joint, moses=plan.moses, lowercase=plan.lowercase)
+            train,
+            plan.src,
+            plan.tgt,
+            plan.vocab_size,
+            joint=plan.joint,
+            moses=plan.moses,
+            lowercase=plan.lowercase,
+        )
         tokenizer.save(folder)
     tokenizer = PairTokenizer.load(folder)
     for name, pairs in (("train", train), ("valid", valid)):
         if not (folder / name).exists():
             TokenizedPairs.build(pairs, tokenizer, folder / name, plan.max_tokens)
-    return tokenizer, TokenizedPairs.open(folder / "train"), TokenizedPairs.open(folder / "valid")
+    return (
+        tokenizer,
+        TokenizedPairs.open(folder / "train"),
+        TokenizedPairs.open(folder / "valid"),
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell27
 TURNS = count(1)
@@ -174,7 +312,9 @@ TURNS = count(1)
 
 @contextmanager
 def in_turn(accelerator: Accelerator, what: str) -> Iterator[None]:
-    """The block runs in the first process and then in the others, which wait for it up to a day."""
+    """The block runs in the first process and then in the others, which wait for it up
+    to a day.
+    """
     several, first = accelerator.num_processes > 1, accelerator.is_main_process
     if several and not first:
         _get_default_store().wait([what], timedelta(days=1))
@@ -184,67 +324,117 @@ def in_turn(accelerator: Accelerator, what: str) -> Iterator[None]:
 
 # %% ../../nbs/training/recipes.ipynb #cell29
 def check_launcher(environment: Mapping[str, str] = os.environ) -> None:
-    """Raises: ValueError with the remedy when `accelerate` is to shard, or `torchrun` to restart with a stale store."""
+    """Raises: ValueError with the remedy when `accelerate` is to shard, or `torchrun`
+    to restart with a stale store.
+    """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
         if environment.get(f"ACCELERATE_USE_{engine}", "").lower() == "true":
-            raise ValueError(f"accelerate is configured for {engine}: launch without it; to shard, set sharded=true")
+            raise ValueError(
+                f"accelerate is configured for {engine}: launch without it; to shard, "
+                "set sharded=true"
+            )
     restarts = environment.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
     if restarts and environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         raise ValueError(
-            "after a restart the processes would look for those that died: launch with --standalone or --rdzv-backend "
-            "c10d, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in the environment")
+            "after a restart the processes would look for those that died: launch with "
+            "--standalone or --rdzv-backend "
+            "c10d, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in the environment"
+        )
 
 # %% ../../nbs/training/recipes.ipynb #cell30
 def this_place(plan: Recipe, cpu: bool) -> Accelerator:
-    """The device, and the other processes if there are any. Raises: ValueError for a launcher that would not work."""
+    """The device, and the other processes if there are any.
+
+    Raises: ValueError for a launcher that would not work.
+    """
     check_launcher()
     waiting = InitProcessGroupKwargs(timeout=timedelta(seconds=plan.training.timeout))
-    device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    device = (
+        torch.accelerator.current_accelerator()
+        if torch.accelerator.is_available()
+        else None
+    )
     cpu = cpu or device is None or device.type == "mps"
     return Accelerator(cpu=cpu, mixed_precision="no", kwargs_handlers=[waiting])
 
 # %% ../../nbs/training/recipes.ipynb #cell34
 def prepare(
-    plan: Recipe, folder: str | Path, train: Iterable[tuple[str, str]], valid: Iterable[tuple[str, str]],
-    report: Callable[[dict], None] = lambda record: None, cpu: bool = False,
+    plan: Recipe,
+    folder: str | Path,
+    train: Iterable[tuple[str, str]],
+    valid: Iterable[tuple[str, str]],
+    report: Callable[[dict], None] = lambda record: None,
+    cpu: bool = False,
 ) -> Run:
-    """A run ready for `fit`: vocabulary and pairs in the run's folder, the model drawn from the recipe's seed.
+    """A run ready for `fit`: vocabulary and pairs in the run's folder, the model drawn
+    from the recipe's seed.
 
-    `train` and `valid` are read more than once, so they must be collections or re-readable files.
-    Raises: ValueError for pairs that can be read only once, or a folder that holds something else.
+    `train` and `valid` are read more than once, so they must be collections or
+    re-readable files. Raises: ValueError for pairs that can be read only once, or a
+    folder that holds something else.
     """
     if iter(train) is train or iter(valid) is valid:
-        raise ValueError("train and valid are read more than once: give lists or corpora, not iterators")
+        raise ValueError(
+            "train and valid are read more than once: give lists or corpora, not "
+            "iterators"
+        )
     accelerator, data = this_place(plan, cpu), Path(folder) / "data"
     with in_turn(accelerator, f"prepared {next(TURNS)}"):
         check_place(Path(folder))
         if not (accelerator.is_main_process or data.exists()):
-            raise ValueError(f"{data} was made by the first process and is not here: name a folder that all can see")
+            raise ValueError(
+                f"{data} was made by the first process and is not here: name a folder "
+                "that all can see"
+            )
         tokenizer, train_pairs, valid_pairs = prepare_data(plan, data, train, valid)
     architecture = replace(
-        plan.architecture, src_vocab_size=tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size,
-        shared_vocab=plan.joint)
+        plan.architecture,
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        shared_vocab=plan.joint,
+    )
     seed_update(plan.training.seed, 0, 0)
     model = Transformer(architecture)
-    return Run(model, tokenizer, train_pairs, valid_pairs, plan.training, Path(folder), accelerator, report)
+    return Run(
+        model,
+        tokenizer,
+        train_pairs,
+        valid_pairs,
+        plan.training,
+        Path(folder),
+        accelerator,
+        report,
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell36
 def dry(plan: Recipe, updates: int = 3) -> Recipe:
-    """The recipe with the same model and batches, and so few updates that all that comes after them is soon tried."""
+    """The recipe with the same model and batches, and so few updates that all that
+    comes after them is soon tried.
+    """
     keep = min(updates, plan.training.keep)
-    return replace(plan, training=replace(plan.training, steps=updates, log_every=1, save_every=1, keep=keep))
+    return replace(
+        plan,
+        training=replace(
+            plan.training, steps=updates, log_every=1, save_every=1, keep=keep
+        ),
+    )
 
 # %% ../../nbs/training/recipes.ipynb #cell37
 @dataclass(frozen=True)
 class Beginning:
-    """The first `count` pairs of a corpus, which can be read again and again. Raises: ValueError for an iterator."""
+    """The first `count` pairs of a corpus, which can be read again and again.
+
+    Raises: ValueError for an iterator.
+    """
 
     pairs: Iterable[tuple[str, str]]
     count: int
 
     def __post_init__(self):
         if iter(self.pairs) is self.pairs:
-            raise ValueError("an iterator can be read only once: give a list or a corpus")
+            raise ValueError(
+                "an iterator can be read only once: give a list or a corpus"
+            )
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return islice(iter(self.pairs), self.count)

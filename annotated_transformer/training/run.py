@@ -36,10 +36,14 @@ from .schedule import adam
 # %% ../../nbs/training/run.ipynb #cell5
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train one model. Steps, batch, warm-up, smoothing and `keep` default to the paper's base run (§5, §6.1).
+    """How to train one model.
 
-    The rest the paper doesn't name, or not in updates: its checkpoints are ten minutes apart. Steps, warm-up and the
-    intervals between log lines and between checkpoints count optimizer updates.
+    Steps, batch, warm-up, smoothing and `keep` default to the paper's base run (§5,
+    §6.1).
+
+    The rest the paper doesn't name, or not in updates: its checkpoints are ten minutes
+    apart. Steps, warm-up and the intervals between log lines and between checkpoints
+    count optimizer updates.
     """
 
     steps: int = 100_000
@@ -67,40 +71,79 @@ class TrainingConfig:
 
     @classmethod
     def from_dict(cls, values: dict) -> "TrainingConfig":
-        """Settings from `to_dict`'s values. Raises: ValueError naming an unknown field and the nearest one."""
+        """Settings from `to_dict`'s values.
+
+        Raises: ValueError naming an unknown field and the nearest one.
+        """
         names = [each.name for each in fields(cls)]
         for name in values:
             if name not in names:
-                raise ValueError(f"unknown training setting {name!r}: {nearest(name, names)}")
+                raise ValueError(
+                    f"unknown training setting {name!r}: {nearest(name, names)}"
+                )
         return cls(**values)
 
 # %% ../../nbs/training/run.ipynb #cell7
 def check_training(config: TrainingConfig) -> None:
     """Raises: ValueError that names the first setting out of range and the remedy."""
-    counts = ["steps", "batch_tokens", "buckets", "accumulate", "warmup", "log_every", "save_every", "keep", "timeout"]
+    counts = [
+        "steps",
+        "batch_tokens",
+        "buckets",
+        "accumulate",
+        "warmup",
+        "log_every",
+        "save_every",
+        "keep",
+        "timeout",
+    ]
     for name in counts:
         value = getattr(config, name)
         if type(value) is not int or not 1 <= value < 2**31:
-            raise ValueError(f"{name} is {value!r}: it must be a whole number of at least 1, and below {2**31}")
+            raise ValueError(
+                f"{name} is {value!r}: it must be a whole number of at least 1, and "
+                f"below {2**31}"
+            )
     if config.buckets > config.batch_tokens:
-        raise ValueError(f"buckets is {config.buckets}: it must be at most batch_tokens, {config.batch_tokens}")
+        raise ValueError(
+            f"buckets is {config.buckets}: it must be at most batch_tokens, "
+            f"{config.batch_tokens}"
+        )
     for name in ["seed", "patience"]:
         value = getattr(config, name)
         if type(value) is not int or not 0 <= value < 2**32:
-            raise ValueError(f"{name} is {value!r}: it must be a whole number from 0 to {2**32 - 1}")
-    if not isinstance(config.lr_factor, int | float) or not 0 < config.lr_factor < float("inf"):
-        raise ValueError(f"lr_factor is {config.lr_factor!r}: it multiplies the learning rate and must be above 0")
-    if not isinstance(config.label_smoothing, int | float) or not 0 <= config.label_smoothing < 1:
-        raise ValueError(f"label_smoothing is {config.label_smoothing!r}: it must be at least 0 and below 1")
+            raise ValueError(
+                f"{name} is {value!r}: it must be a whole number from 0 to {2**32 - 1}"
+            )
+    if not isinstance(
+        config.lr_factor, int | float
+    ) or not 0 < config.lr_factor < float("inf"):
+        raise ValueError(
+            f"lr_factor is {config.lr_factor!r}: it multiplies the learning rate and "
+            "must be above 0"
+        )
+    if (
+        not isinstance(config.label_smoothing, int | float)
+        or not 0 <= config.label_smoothing < 1
+    ):
+        raise ValueError(
+            f"label_smoothing is {config.label_smoothing!r}: it must be at least 0 and "
+            "below 1"
+        )
     if not isinstance(config.sharded, bool):
         raise ValueError(f"sharded is {config.sharded!r}: it is true or false")
     if config.precision not in ("fp32", "bf16"):
-        raise ValueError(f"precision is {config.precision!r}: {nearest(str(config.precision), ['fp32', 'bf16'])}")
+        raise ValueError(
+            f"precision is {config.precision!r}: "
+            f"{nearest(str(config.precision), ['fp32', 'bf16'])}"
+        )
 
 # %% ../../nbs/training/run.ipynb #cell11
 @dataclass
 class Progress:
-    """All that changes while a run goes on, besides weights and moments; a checkpoint stores it as JSON."""
+    """All that changes while a run goes on, besides weights and moments; a checkpoint
+    stores it as JSON.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -113,14 +156,21 @@ class Progress:
 
     def __post_init__(self):
         for each in fields(self):
-            value, number = getattr(self, each.name), float if "float" in str(each.type) else int
+            value, number = (
+                getattr(self, each.name),
+                float if "float" in str(each.type) else int,
+            )
             empty = value is None and each.name == "best_loss"
             if not empty and not (type(value) in (int, number) and value >= 0):
-                raise ValueError(f"{each.name} is {value!r}: it must be a number of at least 0")
+                raise ValueError(
+                    f"{each.name} is {value!r}: it must be a number of at least 0"
+                )
 
 # %% ../../nbs/training/run.ipynb #cell15
 def shard(objective: Objective, accelerator: Accelerator) -> Objective:
-    """The same objective with each process holding a piece of every weight, gradient and moment."""
+    """The same objective with each process holding a piece of every weight, gradient
+    and moment.
+    """
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
     for layer in [*objective.model.encoder.layers, *objective.model.decoder.layers]:
         fully_shard(layer, mesh=mesh)
@@ -147,63 +197,102 @@ class Run:
         if self.config.sharded and self.accelerator.num_processes > 1:
             self.objective = shard(objective, self.accelerator)
         else:
-            self.objective = self.accelerator.prepare_model(objective.to(self.accelerator.device))
+            self.objective = self.accelerator.prepare_model(
+                objective.to(self.accelerator.device)
+            )
         self.optimizer = adam(self.model)
 
     def autocast(self) -> torch.autocast:
-        """bfloat16 for matrix products when the settings ask for it; weights and moments stay float32."""
-        return torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
+        """bfloat16 for matrix products when the settings ask for it; weights and
+        moments stay float32.
+        """
+        return torch.autocast(
+            self.accelerator.device.type,
+            torch.bfloat16,
+            enabled=self.config.precision == "bf16",
+        )
 
     def total(self, value: float) -> float:
         """The sum of a number over all processes."""
         if self.accelerator.num_processes == 1:
             return value
         device = self.accelerator.device
-        return self.accelerator.reduce(torch.tensor(value, dtype=torch.float64, device=device), "sum").item()
+        return self.accelerator.reduce(
+            torch.tensor(value, dtype=torch.float64, device=device), "sum"
+        ).item()
 
 # %% ../../nbs/training/run.ipynb #cell21
 def describe(run: Run) -> dict:
-    """What makes a run this run: architecture, size of the data, and settings, all but where it ends and who works."""
+    """What makes a run this run: architecture, size of the data, and settings, all but
+    where it ends and who works.
+    """
     free = ("steps", "patience", "accumulate", "sharded", "timeout")
-    settings = {name: value for name, value in run.config.to_dict().items() if name not in free}
+    settings = {
+        name: value for name, value in run.config.to_dict().items() if name not in free
+    }
     data = {
-        "train_pairs": len(run.train), "train_tokens": int(run.train.tgt_lengths.sum()),
-        "valid_pairs": len(run.valid), "valid_tokens": int(run.valid.tgt_lengths.sum())}
-    return {"architecture": run.model.config.to_dict(), "training": settings, "data": data}
+        "train_pairs": len(run.train),
+        "train_tokens": int(run.train.tgt_lengths.sum()),
+        "valid_pairs": len(run.valid),
+        "valid_tokens": int(run.valid.tgt_lengths.sum()),
+    }
+    return {
+        "architecture": run.model.config.to_dict(),
+        "training": settings,
+        "data": data,
+    }
 
 # %% ../../nbs/training/run.ipynb #cell23
 def differences(found: dict, wanted: dict) -> list[str]:
-    """Where two descriptions of a run part, one line each: what the folder has, and what was asked for."""
+    """Where two descriptions of a run part, one line each: what the folder has, and
+    what was asked for.
+    """
     lines = []
     for part, values in wanted.items():
         there = found.get(part)
         old = there if isinstance(there, dict) else {}
         for name in [*values, *(name for name in old if name not in values)]:
             if old.get(name) != values.get(name):
-                lines.append(f"{name} is {old.get(name)!r} there and {values.get(name)!r} here")
+                lines.append(
+                    f"{name} is {old.get(name)!r} there and {values.get(name)!r} here"
+                )
     return lines
 
 # %% ../../nbs/training/run.ipynb #cell25
 def check_place(folder: Path) -> None:
-    """Raises: ValueError when a folder without a run holds files that a run would not have put there."""
+    """Raises: ValueError when a folder without a run holds files that a run would not
+    have put there.
+    """
     if folder.is_dir() and not (folder / "run.json").exists():
-        if any(path.name != "data" and not path.name.startswith(".") for path in folder.iterdir()):
-            raise ValueError(f"{folder} is not empty and holds no run: choose another folder")
+        if any(
+            path.name != "data" and not path.name.startswith(".")
+            for path in folder.iterdir()
+        ):
+            raise ValueError(
+                f"{folder} is not empty and holds no run: choose another folder"
+            )
 
 # %% ../../nbs/training/run.ipynb #cell26
 def claim_run(folder: Path, description: dict) -> None:
-    """Write run.json, or see that it describes this very run. Raises: ValueError when the folder holds another run."""
+    """Write run.json, or see that it describes this very run.
+
+    Raises: ValueError when the folder holds another run.
+    """
     path = folder / "run.json"
     check_place(folder)
     if not path.exists():
         write_whole(path, (json.dumps(description, indent=2) + "\n").encode())
     differing = differences(read_json(path), description)
     if differing:
-        raise ValueError(f"{folder} holds another run ({'; '.join(differing)}): choose another folder")
+        raise ValueError(
+            f"{folder} holds another run ({'; '.join(differing)}): choose another "
+            "folder"
+        )
 
 # %% ../../nbs/training/run.ipynb #cell30
 def note(run: Run, record: dict) -> None:
-    """Append one record to log.jsonl and hand it to the run's report; the first process alone does so.
+    """Append one record to log.jsonl and hand it to the run's report; the first process
+    alone does so.
 
     Raises: ValueError when the log can't be written.
     """
@@ -212,14 +301,20 @@ def note(run: Run, record: dict) -> None:
             with (run.folder / "log.jsonl").open("a", encoding="utf-8") as log:
                 log.write(json.dumps(record) + "\n")
         except OSError as error:
-            raise ValueError(f"{run.folder / 'log.jsonl'} can't be written ({error}): free some space") from None
+            raise ValueError(
+                f"{run.folder / 'log.jsonl'} can't be written ({error}): free some "
+                "space"
+            ) from None
         run.report(record)
 
 # %% ../../nbs/training/run.ipynb #cell32
 def note_dropped(run: Run) -> None:
     """Note how many pairs were left out as too long, if any were; belongs to update 0."""
     if run.train.dropped or run.valid.dropped:
-        counts = {"dropped_train": run.train.dropped, "dropped_valid": run.valid.dropped}
+        counts = {
+            "dropped_train": run.train.dropped,
+            "dropped_valid": run.valid.dropped,
+        }
         note(run, {"event": "data", "step": 0, **counts})
 
 # %% ../../nbs/training/run.ipynb #cell34
@@ -231,23 +326,43 @@ def trim_log(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True), 1):
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True), 1
+    ):
         try:
             if line.endswith("\n") and json.loads(line)["step"] <= step > 0:
                 kept.append(line)
         except (json.JSONDecodeError, KeyError, TypeError):
-            raise ValueError(f"{path}, line {number}: no log record; remove the line to go on") from None
+            raise ValueError(
+                f"{path}, line {number}: no log record; remove the line to go on"
+            ) from None
     write_whole(path, "".join(kept).encode())
 
 # %% ../../nbs/training/run.ipynb #cell37
 def save(run: Run) -> None:
-    """Save a checkpoint of this update, unless it has one; then delete unplanned ones, and all but the last `keep`."""
-    main, folder = run.accelerator.is_main_process, run.folder / "checkpoints" / f"step-{run.progress.step:08d}"
+    """Save a checkpoint of this update, unless it has one; then delete unplanned ones,
+    and all but the last `keep`.
+    """
+    main, folder = (
+        run.accelerator.is_main_process,
+        run.folder / "checkpoints" / f"step-{run.progress.step:08d}",
+    )
     if run.total(float(main and not folder.exists())) > 0:
-        save_checkpoint(folder, run.model, run.tokenizer, run.optimizer, asdict(run.progress), write=main)
+        save_checkpoint(
+            folder,
+            run.model,
+            run.tokenizer,
+            run.optimizer,
+            asdict(run.progress),
+            write=main,
+        )
     if main:
         *older, newest = checkpoints(run.folder)
-        planned = [old for old in older if int(old.name.removeprefix("step-")) % run.config.save_every == 0]
+        planned = [
+            old
+            for old in older
+            if int(old.name.removeprefix("step-")) % run.config.save_every == 0
+        ]
         kept = [*planned, newest][-run.config.keep :]
         for old in older:
             if old not in kept:
@@ -256,20 +371,29 @@ def save(run: Run) -> None:
 
 # %% ../../nbs/training/run.ipynb #cell39
 def resume(run: Run) -> None:
-    """Go on from the last checkpoint, if there is one; log lines written after it are taken back.
+    """Go on from the last checkpoint, if there is one; log lines written after it are
+    taken back.
 
-    Raises: ValueError naming the checkpoint when it is damaged, or when the processes find different ones.
+    Raises: ValueError naming the checkpoint when it is damaged, or when the processes
+    find different ones.
     """
     saved = checkpoints(run.folder)
     found = int(saved[-1].name.removeprefix("step-")) if saved else 0
     if run.total(float(found)) != found * run.accelerator.num_processes:
-        raise ValueError(f"{run.folder}: the processes find different checkpoints, here of update {found}: "
-                         "name a folder that all can see")
+        raise ValueError(
+            f"{run.folder}: the processes find different checkpoints, here of update "
+            f"{found}: "
+            "name a folder that all can see"
+        )
     if saved:
         try:
-            run.progress = Progress(**load_checkpoint(saved[-1], run.model, run.optimizer))
+            run.progress = Progress(
+                **load_checkpoint(saved[-1], run.model, run.optimizer)
+            )
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{error}; delete {saved[-1]} to go on from the checkpoint before it") from None
+            raise ValueError(
+                f"{error}; delete {saved[-1]} to go on from the checkpoint before it"
+            ) from None
     if run.accelerator.is_main_process:
         for leftover in run.folder.glob("checkpoints/.*"):
             shutil.rmtree(leftover, ignore_errors=True)

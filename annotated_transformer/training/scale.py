@@ -23,26 +23,50 @@ from .recipes import Recipe
 
 # %% ../../nbs/training/scale.ipynb #cell16
 def lost(error: Exception) -> bool:
-    """Whether an error only says that another process is gone, which PyTorch's transports word differently."""
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error).lower())
+    """Whether an error only says that another process is gone, which PyTorch's
+    transports word differently.
+    """
+    return isinstance(error, dist.DistError) or (
+        isinstance(error, RuntimeError) and "gloo" in str(error).lower()
+    )
 
 # %% ../../nbs/training/scale.ipynb #cell17
 def cause(error: Exception) -> str:
     """What happened, in one line and with the name of the process and its machine."""
-    who = f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} on {socket.gethostname()}"
+    who = (
+        f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} on "
+        f"{socket.gethostname()}"
+    )
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     if lost(error) and "timed out" in str(error).lower():
-        return f"{who}: waited in vain for the others ({first}); see why they hang, or set a longer timeout"
+        return (
+            f"{who}: waited in vain for the others ({first}); see why they hang, "
+            "or "
+            "set a longer timeout"
+        )
     if lost(error):
-        return f"{who}: another process is gone ({first}); its own message, or its launcher's, says why"
-    return f"{who}: {first}" if isinstance(error, ValueError | OSError) else f"{who}: {type(error).__name__}: {first}"
+        return (
+            f"{who}: another process is gone ({first}); its own message, or its "
+            "launcher's, says why"
+        )
+    return (
+        f"{who}: {first}"
+        if isinstance(error, ValueError | OSError)
+        else f"{who}: {type(error).__name__}: {first}"
+    )
 
 # %% ../../nbs/training/scale.ipynb #cell19
 def tell_launcher(error: Exception, line: str) -> None:
-    """Leave the cause where `torchrun` looks for it: one line for a user's mistake, the whole trace for a bug."""
+    """Leave the cause where `torchrun` looks for it: one line for a user's mistake, the
+    whole trace for a bug.
+    """
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if path:
-        text = line if isinstance(error, ValueError | OSError) else "".join(traceback.format_exception(error))
+        text = (
+            line
+            if isinstance(error, ValueError | OSError)
+            else "".join(traceback.format_exception(error))
+        )
         with open(path, "w", encoding="utf-8") as file:
             extra = {"py_callstack": text, "timestamp": str(int(time.time()))}
             json.dump({"message": {"message": line, "extraInfo": extra}}, file)
@@ -50,11 +74,13 @@ def tell_launcher(error: Exception, line: str) -> None:
 # %% ../../nbs/training/scale.ipynb #cell21
 @contextmanager
 def one_voice(own: float = 2.0, others: float = 10.0) -> Iterator[None]:
-    """Of several processes in which the block fails, one says why: in a ValueError of one line, with its rank.
+    """Of several processes in which the block fails, one says why: in a ValueError of
+    one line, with its rank.
 
-    The first process of a machine speaks at once, another `own` seconds later, and one that merely lost its partners
-    `others` seconds later. A launcher ends those that still wait, so their lines never appear; one that it had asked to
-    end before its partners were lost ends in silence.
+    The first process of a machine speaks at once, another `own` seconds later, and one
+    that merely lost its partners `others` seconds later. A launcher ends those that
+    still wait, so their lines never appear; one that it had asked to end before its
+    partners were lost ends in silence.
     """
     try:
         yield
@@ -75,5 +101,11 @@ def one_voice(own: float = 2.0, others: float = 10.0) -> Iterator[None]:
 
 # %% ../../nbs/training/scale.ipynb #cell28
 def flops_of_update(plan: Recipe, length: int = 25) -> int:
-    """Floating-point operations of one update, all devices together, for full batches of sentences of this length."""
-    return sum(flops(plan.architecture, length, length)) * plan.training.batch_tokens // length
+    """Floating-point operations of one update, all devices together, for full batches
+    of sentences of this length.
+    """
+    return (
+        sum(flops(plan.architecture, length, length))
+        * plan.training.batch_tokens
+        // length
+    )

@@ -10,18 +10,28 @@ import torch
 from torch import nn
 
 # %% ../../nbs/training/schedule.ipynb #cell7
-def adam(model: nn.Module, beta_1: float = 0.9, beta_2: float = 0.98, eps: float = 1e-9) -> torch.optim.Adam:
-    """Adam with the paper's constants (§5.3), in PyTorch's fused form; the rate is set before each update."""
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=(beta_1, beta_2), eps=eps, fused=True)
+def adam(
+    model: nn.Module, beta_1: float = 0.9, beta_2: float = 0.98, eps: float = 1e-9
+) -> torch.optim.Adam:
+    """Adam with the paper's constants (§5.3), in PyTorch's fused form; the rate is set
+    before each update.
+    """
+    return torch.optim.Adam(
+        model.parameters(), lr=0.0, betas=(beta_1, beta_2), eps=eps, fused=True
+    )
 
 # %% ../../nbs/training/schedule.ipynb #cell11
 def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
-    """The learning rate of update `step`, equation (3), times `factor`. Steps count optimizer updates, from 1.
+    """The learning rate of update `step`, equation (3), times `factor`.
+
+    Steps count optimizer updates, from 1.
 
     Raises: ValueError for a step or a warm-up below 1.
     """
     if step < 1 or warmup < 1:
-        raise ValueError(f"step is {step} and warmup is {warmup}: both count updates from 1")
+        raise ValueError(
+            f"step is {step} and warmup is {warmup}: both count updates from 1"
+        )
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 # %% ../../nbs/training/schedule.ipynb #cell18

@@ -35,29 +35,37 @@ _all_ = ["Run", "TrainingConfig"]
 
 # %% ../../nbs/training/trainer.ipynb #cell10
 def seed_update(seed: int, step: int, rank: int) -> None:
-    """Seed torch from the run's seed, the update and the rank, so that a resumed run draws the same dropout."""
+    """Seed torch from the run's seed, the update and the rank, so that a resumed run
+    draws the same dropout.
+    """
     torch.manual_seed((seed * 1_000_003 + step) * 1_009 + rank)
 
 # %% ../../nbs/training/trainer.ipynb #cell14
 def deal(buckets: Sequence[Batch], rank: int, world: int) -> list[Batch]:
-    """One process's part of an update: whole buckets if they can be dealt out evenly, else its rows of each."""
+    """One process's part of an update: whole buckets if they can be dealt out evenly,
+    else its rows of each.
+    """
     if len(buckets) % world == 0:
         return list(buckets[rank::world])
     return [bucket.shard(rank, world) for bucket in buckets]
 
 # %% ../../nbs/training/trainer.ipynb #cell17
 def update(run: Run, *buckets: Batch) -> torch.Tensor:
-    """One optimizer update on one global batch of one or more buckets; returns this process's part of the summed loss.
+    """One optimizer update on one global batch of one or more buckets; returns this
+    process's part of the summed loss.
 
-    The gradient is that of the loss per real target token of the whole batch, however many buckets, processes and
-    micro-batches it is cut into: each divides by the whole count, and the mean over processes is undone.
+    The gradient is that of the loss per real target token of the whole batch, however
+    many buckets, processes and micro-batches it is cut into: each divides by the whole
+    count, and the mean over processes is undone.
     """
     accelerator, config = run.accelerator, run.config
     tokens = sum(bucket.tokens for bucket in buckets)
     run.progress.step += 1
     seed_update(config.seed, run.progress.step, accelerator.process_index)
     for group in run.optimizer.param_groups:
-        group["lr"] = noam(run.progress.step, run.model.config.d_model, config.warmup, config.lr_factor)
+        group["lr"] = noam(
+            run.progress.step, run.model.config.d_model, config.warmup, config.lr_factor
+        )
     run.objective.train()
     total = torch.zeros((), device=accelerator.device)
     parts = deal(buckets, accelerator.process_index, accelerator.num_processes)
@@ -80,25 +88,40 @@ def summed_loss(run: Run, batch: Batch) -> torch.Tensor:
 
 # %% ../../nbs/training/trainer.ipynb #cell26
 def validation_loss(run: Run) -> float:
-    """The unsmoothed loss per target token on the validation pairs, in nats; its exponential is the perplexity."""
+    """The unsmoothed loss per target token on the validation pairs, in nats; its
+    exponential is the perplexity.
+    """
     accelerator = run.accelerator
     run.objective.eval()
-    plan = token_batches(run.valid.src_lengths, run.valid.tgt_lengths, run.config.batch_tokens, run.config.seed, 0)
+    plan = token_batches(
+        run.valid.src_lengths,
+        run.valid.tgt_lengths,
+        run.config.batch_tokens,
+        run.config.seed,
+        0,
+    )
     loss, tokens = 0.0, 0
     with torch.no_grad():
         for rows in plan:
             batch = collate(run.valid, rows)
-            loss += summed_loss(run, batch.shard(accelerator.process_index, accelerator.num_processes)).item()
+            loss += summed_loss(
+                run, batch.shard(accelerator.process_index, accelerator.num_processes)
+            ).item()
             tokens += batch.tokens
     return run.total(loss) / tokens
 
 # %% ../../nbs/training/trainer.ipynb #cell30
 def sound(loss: float, step: int) -> float:
-    """The loss itself. Raises: ValueError when it is no number, or so large that e to it is none."""
+    """The loss itself.
+
+    Raises: ValueError when it is no number, or so large that e to it is none.
+    """
     if not loss < 700:
         raise ValueError(
-            f"the loss is {loss} after update {step}: the run has diverged; lower lr_factor or lengthen warmup "
-            "and start again in another folder")
+            f"the loss is {loss} after update {step}: the run has diverged; lower "
+            "lr_factor or lengthen warmup "
+            "and start again in another folder"
+        )
     return loss
 
 # %% ../../nbs/training/trainer.ipynb #cell32
@@ -108,34 +131,53 @@ def validate(run: Run) -> None:
     loss = sound(validation_loss(run), progress.step)
     better = progress.best_loss is None or loss < progress.best_loss
     progress.best_loss = loss if better else progress.best_loss
-    progress.validations_since_best = 0 if better else progress.validations_since_best + 1
-    note(run, {
-        "event": "validation", "step": progress.step, "loss": loss, "perplexity": math.exp(loss),
-        "seconds": round(progress.seconds, 2)})
+    progress.validations_since_best = (
+        0 if better else progress.validations_since_best + 1
+    )
+    note(
+        run,
+        {
+            "event": "validation",
+            "step": progress.step,
+            "loss": loss,
+            "perplexity": math.exp(loss),
+            "seconds": round(progress.seconds, 2),
+        },
+    )
 
 # %% ../../nbs/training/trainer.ipynb #cell33
 def out_of_patience(run: Run) -> bool:
-    """Whether `patience` validations in a row brought nothing better; a patience of 0 never ends."""
+    """Whether `patience` validations in a row brought nothing better; a patience of 0
+    never ends.
+    """
     return 0 < run.config.patience <= run.progress.validations_since_best
 
 # %% ../../nbs/training/trainer.ipynb #cell35
 class Meter:
-    """Adds up loss and tokens between two log lines without asking the device for a number at each update."""
+    """Adds up loss and tokens between two log lines without asking the device for a
+    number at each update.
+    """
 
     def __init__(self, run: Run):
         self.run, self.tokens = run, run.progress.tokens
         carried = run.progress.loss_sum if run.accelerator.is_main_process else 0.0
-        self.loss = torch.tensor(carried, dtype=torch.float64, device=run.accelerator.device)
+        self.loss = torch.tensor(
+            carried, dtype=torch.float64, device=run.accelerator.device
+        )
         self.clock, self.fresh_tokens, self.fresh_seconds = time.perf_counter(), 0, 0.0
 
     def add(self, loss: torch.Tensor, tokens: int) -> None:
-        """Count one update: this process's summed loss and the global batch's target tokens."""
+        """Count one update: this process's summed loss and the global batch's target
+        tokens.
+        """
         self.loss += loss
         self.tokens += tokens
         self.fresh_tokens += tokens
 
     def tick(self, updates: bool) -> None:
-        """Add the time since the last tick to the run's age and, if it went into updates, to theirs."""
+        """Add the time since the last tick to the run's age and, if it went into
+        updates, to theirs.
+        """
         if updates:
             self.loss.item()  # waits until the device has done what it was told
         now = time.perf_counter()
@@ -144,29 +186,53 @@ class Meter:
         self.clock = now
 
     def store(self) -> None:
-        """Write what has gathered since the last log line into the progress, for a checkpoint."""
-        self.run.progress.loss_sum, self.run.progress.tokens = self.run.total(self.loss.item()), self.tokens
+        """Write what has gathered since the last log line into the progress, for a
+        checkpoint.
+        """
+        self.run.progress.loss_sum, self.run.progress.tokens = (
+            self.run.total(self.loss.item()),
+            self.tokens,
+        )
 
     def log(self) -> None:
-        """Note the mean smoothed loss per target token since the last line, and the speed; then start again."""
-        log_update(self.run, self.run.total(self.loss.item()) / self.tokens, self.fresh_tokens / self.fresh_seconds)
+        """Note the mean smoothed loss per target token since the last line, and the
+        speed; then start again.
+        """
+        log_update(
+            self.run,
+            self.run.total(self.loss.item()) / self.tokens,
+            self.fresh_tokens / self.fresh_seconds,
+        )
         self.loss.zero_()
         self.tokens = self.fresh_tokens = 0
         self.fresh_seconds = 0.0
 
 # %% ../../nbs/training/trainer.ipynb #cell37
 def log_update(run: Run, loss: float, speed: float) -> None:
-    """Note one line: the mean smoothed loss, the learning rate, and the speed in target tokens a second."""
+    """Note one line: the mean smoothed loss, the learning rate, and the speed in target
+    tokens a second.
+    """
     progress, config = run.progress, run.config
-    note(run, {
-        "event": "update", "step": progress.step, "epoch": progress.epoch, "loss": sound(loss, progress.step),
-        "lr": noam(progress.step, run.model.config.d_model, config.warmup, config.lr_factor),
-        "tokens_per_second": round(speed, 1), "seconds": round(progress.seconds, 2)})
+    note(
+        run,
+        {
+            "event": "update",
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "loss": sound(loss, progress.step),
+            "lr": noam(
+                progress.step, run.model.config.d_model, config.warmup, config.lr_factor
+            ),
+            "tokens_per_second": round(speed, 1),
+            "seconds": round(progress.seconds, 2),
+        },
+    )
 
 # %% ../../nbs/training/trainer.ipynb #cell39
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """Within the block SIGINT and SIGTERM no longer kill: their names gather in the list that the block reads.
+    """Within the block SIGINT and SIGTERM no longer kill: their names gather in the
+    list that the block reads.
 
     An error that leaves the block carries them as notes.
     """
@@ -174,7 +240,9 @@ def stop_requests() -> Iterator[list[str]]:
     previous = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, lambda got, _: caught.append(signal.Signals(got).name))
+            previous[number] = signal.signal(
+                number, lambda got, _: caught.append(signal.Signals(got).name)
+            )
     except ValueError:
         pass  # signal handlers belong to the main thread; elsewhere the caller stops us
     try:
@@ -189,15 +257,21 @@ def stop_requests() -> Iterator[list[str]]:
 
 # %% ../../nbs/training/trainer.ipynb #cell42
 def stop_agreed(run: Run, stops: list[str]) -> bool:
-    """Whether any process was asked to stop; several processes ask one another only at log lines, to stay fast."""
+    """Whether any process was asked to stop; several processes ask one another only at
+    log lines, to stay fast.
+    """
     alone = run.accelerator.num_processes == 1
-    return (alone or run.progress.step % run.config.log_every == 0) and run.total(float(len(stops))) > 0
+    return (alone or run.progress.step % run.config.log_every == 0) and run.total(
+        float(len(stops))
+    ) > 0
 
 # %% ../../nbs/training/trainer.ipynb #cell44
 def fit(run: Run) -> str:
-    """Train to the last step, from the last checkpoint if there is one; the average ends up in the folder `model`.
+    """Train to the last step, from the last checkpoint if there is one; the average
+    ends up in the folder `model`.
 
-    Returns "finished", "stopped early" (no better validation for `patience` of them) or "interrupted" (a signal).
+    Returns "finished", "stopped early" (no better validation for `patience` of them) or
+    "interrupted" (a signal).
     """
     with run.accelerator.main_process_first():
         claim_run(run.folder, describe(run))
@@ -208,15 +282,22 @@ def fit(run: Run) -> str:
         if not train_on(run, stops):
             return "interrupted"
     if run.accelerator.is_main_process:
-        average_checkpoints(checkpoints(run.folder)[-run.config.keep :], run.folder / "model")
+        average_checkpoints(
+            checkpoints(run.folder)[-run.config.keep :], run.folder / "model"
+        )
     run.accelerator.wait_for_everyone()
     return "finished" if run.progress.step >= run.config.steps else "stopped early"
 
 # %% ../../nbs/training/trainer.ipynb #cell45
 def train_on(run: Run, stops: list[str]) -> bool:
-    """Update, log, validate and save until the run is over (True) or someone asks for a stop before that (False)."""
+    """Update, log, validate and save until the run is over (True) or someone asks for a
+    stop before that (False).
+    """
     progress, config, meter = run.progress, run.config, Meter(run)
-    bucket_tokens, place = config.batch_tokens // config.buckets, (progress.epoch, progress.position)
+    bucket_tokens, place = (
+        config.batch_tokens // config.buckets,
+        (progress.epoch, progress.position),
+    )
     source = batches(run.train, bucket_tokens, config.seed, place)
     while progress.step < config.steps and not out_of_patience(run):
         places, buckets = zip(*islice(source, config.buckets), strict=True)

@@ -27,8 +27,12 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 # %% ../../nbs/translation/bleu.ipynb #cell8
-def clipped_matches(hypothesis: Sequence[str], references: Sequence[Sequence[str]], n: int) -> int:
-    """How many n-grams of the hypothesis a reference has too, each at most as often as that reference has it."""
+def clipped_matches(
+    hypothesis: Sequence[str], references: Sequence[Sequence[str]], n: int
+) -> int:
+    """How many n-grams of the hypothesis a reference has too, each at most as often as
+    that reference has it.
+    """
     allowed: Counter[tuple[str, ...]] = Counter()
     for reference in references:
         allowed |= ngrams(reference, n)
@@ -53,10 +57,16 @@ class BleuStatistics:
         )
 
 # %% ../../nbs/translation/bleu.ipynb #cell13
-def sentence_statistics(hypothesis: str, references: Sequence[str], order: int = 4) -> BleuStatistics:
-    """The counts of one tokenised sentence (tokens between spaces) for n-grams up to `order`. Raises: ValueError."""
+def sentence_statistics(
+    hypothesis: str, references: Sequence[str], order: int = 4
+) -> BleuStatistics:
+    """The counts of one tokenised sentence (tokens between spaces) for n-grams up to
+    `order`. Raises: ValueError.
+    """
     if order < 1 or not references:
-        raise ValueError(f"order is {order}, references {len(references)}: both must be at least 1")
+        raise ValueError(
+            f"order is {order}, references {len(references)}: both must be at least 1"
+        )
     tokens, others = hypothesis.split(), [reference.split() for reference in references]
     orders = range(1, order + 1)
     return BleuStatistics(
@@ -67,43 +77,70 @@ def sentence_statistics(hypothesis: str, references: Sequence[str], order: int =
     )
 
 # %% ../../nbs/translation/bleu.ipynb #cell16
-def reference_files(hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]) -> list[list[str]]:
+def reference_files(
+    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]
+) -> list[list[str]]:
     """The references as a list of files, each as long as the hypotheses.
 
     Raises:
-        ValueError: no hypotheses, no references, numbers of lines that differ, or a string in place of a list.
+        ValueError: no hypotheses, no references, numbers of lines that differ, or a
+            string in place of a list.
     """
     single = [line for line in references if isinstance(line, str)]
-    if isinstance(hypotheses, str) or isinstance(references, str) or 0 < len(single) < len(references):
-        raise ValueError("a string where a list of lines belongs: pass a list, also for a single sentence")
-    files = [single] if len(single) == len(references) else [list(file) for file in references]
+    if (
+        isinstance(hypotheses, str)
+        or isinstance(references, str)
+        or 0 < len(single) < len(references)
+    ):
+        raise ValueError(
+            "a string where a list of lines belongs: pass a list, also for a single "
+            "sentence"
+        )
+    files = (
+        [single]
+        if len(single) == len(references)
+        else [list(file) for file in references]
+    )
     for file in files:
         counts = f"{len(hypotheses)} hypotheses and {len(file)} references"
         if not hypotheses or not file:
-            raise ValueError(f"{counts}: nothing to score; check that neither file is empty")
+            raise ValueError(
+                f"{counts}: nothing to score; check that neither file is empty"
+            )
         if len(hypotheses) != len(file):
-            raise ValueError(f"{counts}: the files must match line by line; look for a lost or an extra line")
+            raise ValueError(
+                f"{counts}: the files must match line by line; look for a lost or an "
+                "extra line"
+            )
     return files
 
 # %% ../../nbs/translation/bleu.ipynb #cell19
 def bleu_statistics(
-    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]], order: int = 4
+    hypotheses: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    order: int = 4,
 ) -> BleuStatistics:
     """The counts of a tokenised corpus: those of its sentences, added up."""
     lines = zip(hypotheses, *reference_files(hypotheses, references), strict=True)
-    first, *rest = [sentence_statistics(hypothesis, others, order) for hypothesis, *others in lines]
+    first, *rest = [
+        sentence_statistics(hypothesis, others, order) for hypothesis, *others in lines
+    ]
     return sum(rest, start=first)
 
 # %% ../../nbs/translation/bleu.ipynb #cell22
 def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
-    """The factor below 1 for output that is shorter than its reference; lengths in tokens of the whole corpus."""
+    """The factor below 1 for output that is shorter than its reference; lengths in
+    tokens of the whole corpus.
+    """
     if hypothesis_length >= reference_length:
         return 1.0
     return exp(1 - reference_length / hypothesis_length) if hypothesis_length else 0.0
 
 # %% ../../nbs/translation/bleu.ipynb #cell25
 def precisions(statistics: BleuStatistics, smooth: bool = True) -> list[float]:
-    """The share of matching n-grams for n = 1, 2, …; `smooth` counts zero matches as 1/2, 1/4, … of one."""
+    """The share of matching n-grams for n = 1, 2, …; `smooth` counts zero matches as
+    1/2, 1/4, … of one.
+    """
     shares, zeros = [], 0
     for matches, total in zip(statistics.matches, statistics.totals, strict=True):
         zeros += matches == 0
@@ -114,26 +151,42 @@ def precisions(statistics: BleuStatistics, smooth: bool = True) -> list[float]:
 def bleu_of(statistics: BleuStatistics, smooth: bool = True) -> float:
     """BLEU from counts, 0 to 100.
 
-    0 if nothing matches, if no line is as long as the longest n-gram, or, unsmoothed, if one order has no match.
+    0 if nothing matches, if no line is as long as the longest n-gram, or, unsmoothed,
+    if one order has no match.
     """
     shares = precisions(statistics, smooth)
     if not any(statistics.matches) or min(shares) == 0:
         return 0.0
     mean = exp(sum(log(share) for share in shares) / len(shares))
-    return 100 * brevity_penalty(statistics.hypothesis_length, statistics.reference_length) * mean
+    return (
+        100
+        * brevity_penalty(statistics.hypothesis_length, statistics.reference_length)
+        * mean
+    )
 
 # %% ../../nbs/translation/bleu.ipynb #cell29
 def bleu(
-    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]], order: int = 4, smooth: bool = True
+    hypotheses: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    order: int = 4,
+    smooth: bool = True,
 ) -> float:
-    """BLEU of tokenised text, 0 to 100; `smooth=False` is Papineni et al. (2002). `scores` tokenises for you."""
+    """BLEU of tokenised text, 0 to 100; `smooth=False` is Papineni et al. (2002).
+
+    `scores` tokenises for you.
+    """
     return bleu_of(bleu_statistics(hypotheses, references, order), smooth)
 
 # %% ../../nbs/translation/bleu.ipynb #cell35
 def tokenize_13a(text: str) -> str:
     """The tokens of one line by mteval-v13a, separated by spaces: sacreBLEU's default."""
     text = text.replace("<skipped>", "")
-    for entity, character in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
+    for entity, character in (
+        ("&quot;", '"'),
+        ("&amp;", "&"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+    ):
         text = text.replace(entity, character)
     text = re.sub(r"([{-~[-` -&(-+:-@/])", r" \1 ", f" {text} ")
     text = re.sub(r"([^0-9])([.,])", r"\1 \2 ", text)
@@ -143,7 +196,8 @@ def tokenize_13a(text: str) -> str:
 
 # %% ../../nbs/translation/bleu.ipynb #cell40
 def moses_tokens(lines: Sequence[str], language: str) -> list[str]:
-    """Moses tokens of each line by sacremoses, a port of `tokenizer.perl`; separated by one space.
+    """Moses tokens of each line by sacremoses, a port of `tokenizer.perl`; separated by
+    one space.
 
     A language that Moses has no list of abbreviations for borrows the English one.
     """
@@ -154,13 +208,18 @@ def moses_tokens(lines: Sequence[str], language: str) -> list[str]:
 
 # %% ../../nbs/translation/bleu.ipynb #cell45
 def split_compounds(line: str) -> str:
-    """Set off hyphens inside words of Moses-tokenised text, as `get_ende_bleu.sh` of Tensor2Tensor does."""
+    """Set off hyphens inside words of Moses-tokenised text, as `get_ende_bleu.sh` of
+    Tensor2Tensor does.
+    """
     return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
 
 # %% ../../nbs/translation/bleu.ipynb #cell48
 @dataclass(frozen=True)
 class Score:
-    """One score of one output file. Precisions are in per cent, lengths in tokens; chrF has neither."""
+    """One score of one output file.
+
+    Precisions are in per cent, lengths in tokens; chrF has neither.
+    """
 
     name: str
     value: float
@@ -170,27 +229,44 @@ class Score:
     reference_length: int = 0
 
 # %% ../../nbs/translation/bleu.ipynb #cell50
-def bleu_score(name: str, metric: BLEU, files: Sequence[Sequence[str]], tokenizer: str | None = None) -> Score:
+def bleu_score(
+    name: str,
+    metric: BLEU,
+    files: Sequence[Sequence[str]],
+    tokenizer: str | None = None,
+) -> Score:
     """Let sacreBLEU score `files`, the hypotheses followed by each file of references."""
     hypotheses, *references = files
     result = metric.corpus_score(hypotheses, references)
     signature = metric.get_signature()
     if tokenizer is not None:
         signature.update("tok", tokenizer)
-    return Score(name, result.score, str(signature), tuple(result.precisions), result.sys_len, result.ref_len)
+    return Score(
+        name,
+        result.score,
+        str(signature),
+        tuple(result.precisions),
+        result.sys_len,
+        result.ref_len,
+    )
 
 # %% ../../nbs/translation/bleu.ipynb #cell52
 def chrf_score(name: str, metric: CHRF, files: Sequence[Sequence[str]]) -> Score:
-    """Let sacreBLEU compute chrF of `files`, the hypotheses followed by each file of references."""
+    """Let sacreBLEU compute chrF of `files`, the hypotheses followed by each file of
+    references.
+    """
     hypotheses, *references = files
     value = metric.corpus_score(hypotheses, references).score
     return Score(name, value, str(metric.get_signature()))
 
 # %% ../../nbs/translation/bleu.ipynb #cell56
 def scores(
-    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]], language: str
+    hypotheses: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    language: str,
 ) -> list[Score]:
-    """Score one output file by every convention; `language` is that of the text, such as "de".
+    """Score one output file by every convention; `language` is that of the text, such
+    as "de".
 
     The texts are plain: detokenised, cased, one sentence a line.
 
@@ -203,13 +279,17 @@ def scores(
     lowered = [moses_tokenize(file, language, True) for file in files]
     split = [[split_compounds(line) for line in file] for file in moses]
     counted = BLEU(tokenize="none", smooth_method="none", force=True)
-    lower_counted = BLEU(tokenize="none", smooth_method="none", force=True, lowercase=True)
+    lower_counted = BLEU(
+        tokenize="none", smooth_method="none", force=True, lowercase=True
+    )
     return [
         bleu_score("BLEU 13a", BLEU(), files),
         bleu_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
         bleu_score("BLEU intl", BLEU(tokenize="intl"), files),
         bleu_score("BLEU Moses", counted, moses, tool),
-        bleu_score("BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"),
+        bleu_score(
+            "BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"
+        ),
         bleu_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
         chrf_score("chrF", CHRF(), files),
         chrf_score("chrF++", CHRF(word_order=2), files),
@@ -217,40 +297,70 @@ def scores(
 
 # %% ../../nbs/translation/bleu.ipynb #cell57
 def format_scores(results: Sequence[Score]) -> str:
-    """A plain-text table: one line a score with its value, precisions, lengths and signature."""
+    """A plain-text table: one line a score with its value, precisions, lengths and
+    signature.
+    """
     width = max((len(score.name) for score in results), default=0)
     rows = []
     for score in results:
         shares = "/".join(f"{share:.1f}" for share in score.precisions)
-        lengths = f"{score.hypothesis_length}:{score.reference_length}" if score.precisions else ""
-        rows.append(f"{score.name:<{width}}  {score.value:6.2f}  {shares:<19}  {lengths:<13}  {score.signature}")
+        lengths = (
+            f"{score.hypothesis_length}:{score.reference_length}"
+            if score.precisions
+            else ""
+        )
+        rows.append(
+            f"{score.name:<{width}}  {score.value:6.2f}  {shares:<19}  {lengths:<13}  "
+            f"{score.signature}"
+        )
     return "\n".join(rows)
 
 # %% ../../nbs/translation/bleu.ipynb #cell72
 def swap_differences(
-    first: Sequence[BleuStatistics], second: Sequence[BleuStatistics], samples: int, seed: int = 0
+    first: Sequence[BleuStatistics],
+    second: Sequence[BleuStatistics],
+    samples: int,
+    seed: int = 0,
 ) -> list[float]:
-    """BLEU of the second output minus that of the first in `samples` trials that swap each sentence or not.
+    """BLEU of the second output minus that of the first in `samples` trials that swap
+    each sentence or not.
 
     `first` and `second` are the counts of the same sentences in two outputs.
     """
     rows = [
-        np.array([[*one.matches, *one.totals, one.hypothesis_length, one.reference_length] for one in side])
-        for side in (first, second)]
+        np.array(
+            [
+                [*one.matches, *one.totals, one.hypothesis_length, one.reference_length]
+                for one in side
+            ]
+        )
+        for side in (first, second)
+    ]
     moved, coins, found = rows[1] - rows[0], np.random.default_rng(seed), []
     for _ in range(samples):
         swapped = coins.integers(2, size=len(moved)) @ moved
         values = []
-        for counts in ((rows[0].sum(0) + swapped).tolist(), (rows[1].sum(0) - swapped).tolist()):
+        for counts in (
+            (rows[0].sum(0) + swapped).tolist(),
+            (rows[1].sum(0) - swapped).tolist(),
+        ):
             order = len(counts) // 2 - 1
-            values.append(bleu_of(BleuStatistics(tuple(counts[:order]), tuple(counts[order:-2]), *counts[-2:])))
+            values.append(
+                bleu_of(
+                    BleuStatistics(
+                        tuple(counts[:order]), tuple(counts[order:-2]), *counts[-2:]
+                    )
+                )
+            )
         found.append(values[1] - values[0])
     return found
 
 # %% ../../nbs/translation/bleu.ipynb #cell76
 @dataclass(frozen=True)
 class Comparison:
-    """Two BLEU scores on one test set, half the width of each 95 % interval, and the p-value of their difference."""
+    """Two BLEU scores on one test set, half the width of each 95 % interval, and the
+    p-value of their difference.
+    """
 
     baseline: float
     baseline_interval: float
@@ -265,7 +375,8 @@ def compare(
     references: Sequence[str] | Sequence[Sequence[str]],
     samples: int = 10_000,
 ) -> Comparison:
-    """Two outputs for the same sentences by BLEU 13a: 1,000 draws for the intervals, `samples` trials for p.
+    """Two outputs for the same sentences by BLEU 13a: 1,000 draws for the intervals,
+    `samples` trials for p.
 
     The test is approximate randomisation, two-sided (Riezler and Maxwell, 2005).
 
@@ -273,16 +384,35 @@ def compare(
         ValueError: as `reference_files`, or if samples is below 1.
     """
     if samples < 1:
-        raise ValueError(f"samples is {samples}: draw at least one, and thousands for a p-value worth quoting")
+        raise ValueError(
+            f"samples is {samples}: draw at least one, and thousands for a p-value "
+            "worth quoting"
+        )
     reference_files(baseline, references)
     files = reference_files(system, references)
-    outputs: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline)), ("system", list(system))]
-    _, results = PairedTest(outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000)()
+    outputs: list[tuple[str, Sequence[str]]] = [
+        ("baseline", list(baseline)),
+        ("system", list(system)),
+    ]
+    _, results = PairedTest(
+        outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000
+    )()
     first, second = (result for result in results["BLEU"] if isinstance(result, Result))
     cut = [[tokenize_13a(line) for line in file] for file in (baseline, system, *files)]
     rows = [
-        [sentence_statistics(line, others) for line, *others in zip(side, *cut[2:], strict=True)] for side in cut[:2]]
-    extreme = abs(second.score - first.score) - 1e-6  # a trial that equals it to rounding counts
-    count = sum(abs(trial) >= extreme for trial in swap_differences(rows[0], rows[1], samples))
+        [
+            sentence_statistics(line, others)
+            for line, *others in zip(side, *cut[2:], strict=True)
+        ]
+        for side in cut[:2]
+    ]
+    extreme = (
+        abs(second.score - first.score) - 1e-6
+    )  # a trial that equals it to rounding counts
+    count = sum(
+        abs(trial) >= extreme for trial in swap_differences(rows[0], rows[1], samples)
+    )
     p_value = (count + 1) / (samples + 1)
-    return Comparison(first.score, float(first.ci or 0), second.score, float(second.ci or 0), p_value)
+    return Comparison(
+        first.score, float(first.ci or 0), second.score, float(second.ci or 0), p_value
+    )

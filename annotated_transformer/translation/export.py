@@ -42,16 +42,24 @@ from ..training.checkpoint import whole_folder
 # %% ../../nbs/translation/export.ipynb #cell9
 @contextmanager
 def new_folder(folder: str | Path) -> Iterator[Path]:
-    """An empty draft that becomes `folder` when the block ends well. Raises: ValueError if something lies there."""
+    """An empty draft that becomes `folder` when the block ends well.
+
+    Raises: ValueError if something lies there.
+    """
     final = Path(folder).absolute()
     if final.exists() and (not final.is_dir() or any(final.iterdir())):
-        raise ValueError(f"{folder} is not an empty folder: choose another name or remove what lies there")
+        raise ValueError(
+            f"{folder} is not an empty folder: choose another name or remove what lies "
+            "there"
+        )
     with whole_folder(final) as draft:
         yield draft
 
 # %% ../../nbs/translation/export.ipynb #cell11
 def self_contained(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy that also makes each run of white space one space and strips the ends, as `Translator` does before it."""
+    """A copy that also makes each run of white space one space and strips the ends, as
+    `Translator` does before it.
+    """
     copy = Tokenizer.from_str(tokenizer.to_str())
     spaces = [normalizers.Replace(Regex(r"[\s\x1c-\x1f]+"), " "), normalizers.Strip()]
     copy.normalizer = normalizers.Sequence([*spaces, copy.normalizer])
@@ -59,7 +67,9 @@ def self_contained(tokenizer: Tokenizer) -> Tokenizer:
 
 # %% ../../nbs/translation/export.ipynb #cell14
 def write_tokenizer(folder: Path, tokenizer: PairTokenizer) -> None:
-    """Write the pair's files, self-contained: tokenizer.json, text.json, for two vocabularies target_tokenizer.json."""
+    """Write the pair's files, self-contained: tokenizer.json, text.json, for two
+    vocabularies target_tokenizer.json.
+    """
     source = self_contained(tokenizer.source)
     target = source if tokenizer.joint else self_contained(tokenizer.target)
     replace(tokenizer, source=source, target=target).save(folder)
@@ -92,55 +102,86 @@ source.encode_special_tokens = True  # "[eos]" typed in a text is five character
 rows = [source.encode(line).ids for line in ["..."]]
 texts = target.decode_batch(greedy_onnx(open_onnx("."), rows), skip_special_tokens=False)""",
 }
-PENALTY = ("A beam's scores are divided by length^length_penalty, where the paper divides by ((5 + length) / 6)^alpha; "
-           "with a penalty of 0 the two agree.")
-LOOP = ("encoder.onnx runs once for a batch, decoder_step.onnx once for each token; greedy_onnx is the loop around "
-        "them, in NumPy, and short enough to be written in another language.")
+PENALTY = (
+    "A beam's scores are divided by length^length_penalty, where the paper divides by "
+    "((5 + length) / 6)^alpha; "
+    "with a penalty of 0 the two agree."
+)
+LOOP = (
+    "encoder.onnx runs once for a batch, decoder_step.onnx once for each token; "
+    "greedy_onnx is the loop around "
+    "them, in NumPy, and short enough to be written in another language."
+)
 
 # %% ../../nbs/translation/export.ipynb #cell18
-def write_readme(folder: Path, form: str, tokenizer: PairTokenizer, config: TransformerConfig) -> None:
-    """Write README.md: how to translate with this folder, and what its files don't do by themselves."""
+def write_readme(
+    folder: Path, form: str, tokenizer: PairTokenizer, config: TransformerConfig
+) -> None:
+    """Write README.md: how to translate with this folder, and what its files don't do
+    by themselves.
+    """
     target = "tokenizer.json" if tokenizer.joint else "target_tokenizer.json"
     notes = [
         f"Sources and outputs have at most {config.max_length} tokens.",
         "Characters that the model never saw become [unk], without an error."
         + (" An [unk] in the output is left out." if form == "marian" else ""),
-        LOOP if form == "onnx" else PENALTY]
+        LOOP if form == "onnx" else PENALTY,
+    ]
     if tokenizer.moses:
         case = "in lower case, " if tokenizer.lowercase else ""
         notes.append(
-            f"Text goes in and comes out {case}cut by Moses' rules; in Python, moses_tokenize(lines, "
-            f"{tokenizer.src_lang!r}, {tokenizer.lowercase}) before and moses_detokenize(lines, "
-            f"{tokenizer.tgt_lang!r}) after, both from annotated_transformer.data.tokenizer.")
-    text = [f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}", "Run in this folder:"]
+            f"Text goes in and comes out {case}cut by Moses' rules; in Python, "
+            "moses_tokenize(lines, "
+            f"{tokenizer.src_lang!r}, {tokenizer.lowercase}) before and "
+            "moses_detokenize(lines, "
+            f"{tokenizer.tgt_lang!r}) after, both from "
+            "annotated_transformer.data.tokenizer."
+        )
+    text = [
+        f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}",
+        "Run in this folder:",
+    ]
     code = USAGE[form].format(target=target, max_length=config.max_length)
     text += [f"```python\n{code}\n```", "\n".join(f"- {note}" for note in notes)]
     (folder / "README.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 # %% ../../nbs/translation/export.ipynb #cell20
 def weights_of(model: Transformer) -> dict[str, Tensor]:
-    """Copies of a model's weights by name, in float32 on the CPU; a shared matrix stands there once."""
-    return {name: weight.detach().float().cpu().clone() for name, weight in model.named_parameters()}
+    """Copies of a model's weights by name, in float32 on the CPU; a shared matrix
+    stands there once.
+    """
+    return {
+        name: weight.detach().float().cpu().clone()
+        for name, weight in model.named_parameters()
+    }
 
 # %% ../../nbs/translation/export.ipynb #cell22
 def sines_first(d_model: int) -> Int[Tensor, "d_model"]:
-    """The order of columns that turns the paper's interleaved sinusoids into Marian's: even ones, then odd ones."""
+    """The order of columns that turns the paper's interleaved sinusoids into Marian's:
+    even ones, then odd ones.
+    """
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
 # %% ../../nbs/translation/export.ipynb #cell26
 def stream_axis(name: str) -> int | None:
-    """Which axis of the weight of this name lies along the stream; None for W_1's bias, inside the feed-forward net.
+    """Which axis of the weight of this name lies along the stream; None for W_1's bias,
+    inside the feed-forward net.
 
-    Embeddings, learned positions and the matrices that read the stream have it as their columns (PyTorch stores a
-    matrix transposed); W_O, W_2 and the norms, which write it, as their rows.
+    Embeddings, learned positions and the matrices that read the stream have it as their
+    columns (PyTorch stores a matrix transposed); W_O, W_2 and the norms, which write
+    it, as their rows.
     """
     if name.endswith("W_1.bias"):
         return None
     return 0 if any(part in name for part in ("W_O", "W_2", "norm")) else 1
 
 # %% ../../nbs/translation/export.ipynb #cell28
-def reorder_stream(weights: dict[str, Tensor], order: Int[Tensor, "d_model"]) -> dict[str, Tensor]:
-    """The same function with the entries of the stream in another order; `order.argsort()` brings them back."""
+def reorder_stream(
+    weights: dict[str, Tensor], order: Int[Tensor, "d_model"]
+) -> dict[str, Tensor]:
+    """The same function with the entries of the stream in another order;
+    `order.argsort()` brings them back.
+    """
     reordered = {}
     for name, weight in weights.items():
         axis = stream_axis(name)
@@ -149,23 +190,36 @@ def reorder_stream(weights: dict[str, Tensor], order: Int[Tensor, "d_model"]) ->
 
 # %% ../../nbs/translation/export.ipynb #cell32
 def head_width(config: TransformerConfig) -> int:
-    """d_model / h, the size of every head in Marian and CTranslate2. Raises: ValueError if this model's don't fit."""
+    """d_model / h, the size of every head in Marian and CTranslate2.
+
+    Raises: ValueError if this model's don't fit.
+    """
     width, rest = divmod(config.d_model, config.h)
     if rest or max(config.d_k, config.d_v) > width:
         raise ValueError(
-            f"d_k is {config.d_k} and d_v is {config.d_v}, but this format's heads have d_model / h = "
-            f"{config.d_model} / {config.h} entries: export to onnx, which takes heads of any size")
+            f"d_k is {config.d_k} and d_v is {config.d_v}, but this format's heads "
+            "have d_model / h = "
+            f"{config.d_model} / {config.h} entries: export to onnx, which takes heads "
+            "of any size"
+        )
     return width
 
 # %% ../../nbs/translation/export.ipynb #cell34
-def widen(weight: Float[Tensor, "h_d d_model"], h: int, width: int) -> Float[Tensor, "h_width d_model"]:
+def widen(
+    weight: Float[Tensor, "h_d d_model"], h: int, width: int
+) -> Float[Tensor, "h_width d_model"]:
     """A projection to h heads with zero rows appended to each head, up to `width` rows."""
     heads = weight.unflatten(0, (h, -1))
     return F.pad(heads, (0, 0, 0, width - heads.size(1))).flatten(0, 1)
 
 # %% ../../nbs/translation/export.ipynb #cell36
-def widen_heads(weights: dict[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
-    """The same function with heads of d_model / h entries. Raises: ValueError if they are larger than that."""
+def widen_heads(
+    weights: dict[str, Tensor], config: TransformerConfig
+) -> dict[str, Tensor]:
+    """The same function with heads of d_model / h entries.
+
+    Raises: ValueError if they are larger than that.
+    """
     width, wide = head_width(config), dict(weights)
     for name, weight in weights.items():
         if "W_O" in name:
@@ -178,12 +232,20 @@ def widen_heads(weights: dict[str, Tensor], config: TransformerConfig) -> dict[s
 
 # %% ../../nbs/translation/export.ipynb #cell42
 MARIAN_NAMES = {
-    "after_attention.norm": "self_attn_layer_norm", "after_self_attention.norm": "self_attn_layer_norm",
-    "after_source_attention.norm": "encoder_attn_layer_norm", "after_feed_forward.norm": "final_layer_norm",
-    "self_attention": "self_attn", "source_attention": "encoder_attn",
-    "feed_forward.W_1": "fc1", "feed_forward.W_2": "fc2",
-    "W_Q": "q_proj", "W_K": "k_proj", "W_V": "v_proj", "W_O": "out_proj",
-    "src_embedding": "encoder.embed_tokens", "tgt_embedding": "decoder.embed_tokens",
+    "after_attention.norm": "self_attn_layer_norm",
+    "after_self_attention.norm": "self_attn_layer_norm",
+    "after_source_attention.norm": "encoder_attn_layer_norm",
+    "after_feed_forward.norm": "final_layer_norm",
+    "self_attention": "self_attn",
+    "source_attention": "encoder_attn",
+    "feed_forward.W_1": "fc1",
+    "feed_forward.W_2": "fc2",
+    "W_Q": "q_proj",
+    "W_K": "k_proj",
+    "W_V": "v_proj",
+    "W_O": "out_proj",
+    "src_embedding": "encoder.embed_tokens",
+    "tgt_embedding": "decoder.embed_tokens",
 }
 
 # %% ../../nbs/translation/export.ipynb #cell43
@@ -204,76 +266,132 @@ def marian_weights(model: Transformer) -> dict[str, Tensor]:
     config = model.config
     if config.positions != "sinusoidal":
         raise ValueError(
-            f"positions is {config.positions!r}: Marian computes sinusoids and stores no positions; "
-            "export to ctranslate2 or onnx, which carry any table")
-    weights = reorder_stream(widen_heads(weights_of(model), config), sines_first(config.d_model))
-    named = {marian_name(name, config.shared_vocab): weight for name, weight in weights.items()}
-    biases = {name.replace("weight", "bias"): torch.zeros(config.d_model) for name in named if "_proj" in name}
+            f"positions is {config.positions!r}: Marian computes sinusoids and stores "
+            "no positions; "
+            "export to ctranslate2 or onnx, which carry any table"
+        )
+    weights = reorder_stream(
+        widen_heads(weights_of(model), config), sines_first(config.d_model)
+    )
+    named = {
+        marian_name(name, config.shared_vocab): weight
+        for name, weight in weights.items()
+    }
+    biases = {
+        name.replace("weight", "bias"): torch.zeros(config.d_model)
+        for name in named
+        if "_proj" in name
+    }
     return named | biases | {"final_logits_bias": torch.zeros(1, config.tgt_vocab_size)}
 
 # %% ../../nbs/translation/export.ipynb #cell49
 def marian_config(config: TransformerConfig) -> dict:
     """The content of config.json for a `MarianMTModel` of this architecture."""
     sides = {
-        f"{side}_{name}": value for side in ("encoder", "decoder")
-        for name, value in (("layers", config.N), ("ffn_dim", config.d_ff), ("attention_heads", config.h))}
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in (
+            ("layers", config.N),
+            ("ffn_dim", config.d_ff),
+            ("attention_heads", config.h),
+        )
+    }
     return sides | {
-        "architectures": ["MarianMTModel"], "model_type": "marian", "is_encoder_decoder": True,
-        "d_model": config.d_model, "dropout": config.dropout, "activation_function": "relu",
-        "max_position_embeddings": config.max_length, "static_position_embeddings": True, "scale_embedding": True,
-        "vocab_size": config.src_vocab_size, "decoder_vocab_size": config.tgt_vocab_size,
-        "share_encoder_decoder_embeddings": config.shared_vocab, "tie_word_embeddings": True,
-        "pad_token_id": config.pad_id, "bos_token_id": config.bos_id, "eos_token_id": config.eos_id,
-        "decoder_start_token_id": config.bos_id, "forced_eos_token_id": None}
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "d_model": config.d_model,
+        "dropout": config.dropout,
+        "activation_function": "relu",
+        "max_position_embeddings": config.max_length,
+        "static_position_embeddings": True,
+        "scale_embedding": True,
+        "vocab_size": config.src_vocab_size,
+        "decoder_vocab_size": config.tgt_vocab_size,
+        "share_encoder_decoder_embeddings": config.shared_vocab,
+        "tie_word_embeddings": True,
+        "pad_token_id": config.pad_id,
+        "bos_token_id": config.bos_id,
+        "eos_token_id": config.eos_id,
+        "decoder_start_token_id": config.bos_id,
+        "forced_eos_token_id": None,
+    }
 
 # %% ../../nbs/translation/export.ipynb #cell51
 def marian_generation(config: TransformerConfig) -> dict:
-    """The content of generation_config.json: beam 4, and never padding or begin in an output, as in our search.
+    """The content of generation_config.json: beam 4, and never padding or begin in an
+    output, as in our search.
 
     `max_length` counts the begin token.
     """
     return {
-        "pad_token_id": config.pad_id, "bos_token_id": config.bos_id, "eos_token_id": config.eos_id,
-        "decoder_start_token_id": config.bos_id, "bad_words_ids": [[config.pad_id], [config.bos_id]],
-        "num_beams": 4, "length_penalty": 0.6, "max_length": config.max_length + 1}
+        "pad_token_id": config.pad_id,
+        "bos_token_id": config.bos_id,
+        "eos_token_id": config.eos_id,
+        "decoder_start_token_id": config.bos_id,
+        "bad_words_ids": [[config.pad_id], [config.bos_id]],
+        "num_beams": 4,
+        "length_penalty": 0.6,
+        "max_length": config.max_length + 1,
+    }
 
 # %% ../../nbs/translation/export.ipynb #cell53
 def hugging_face_tokenizer(config: TransformerConfig) -> dict:
-    """The content of tokenizer_config.json: a tokenizer.json as it stands; '[eos]' in a text is five characters."""
+    """The content of tokenizer_config.json: a tokenizer.json as it stands; '[eos]' in a
+    text is five characters.
+    """
     return {
-        "tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[pad]", "bos_token": "[bos]",
-        "eos_token": "[eos]", "unk_token": "[unk]", "model_max_length": config.max_length,
-        "model_input_names": ["input_ids", "attention_mask"], "split_special_tokens": True,
-        "clean_up_tokenization_spaces": False}
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": "[pad]",
+        "bos_token": "[bos]",
+        "eos_token": "[eos]",
+        "unk_token": "[unk]",
+        "model_max_length": config.max_length,
+        "model_input_names": ["input_ids", "attention_mask"],
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+    }
 
 # %% ../../nbs/translation/export.ipynb #cell55
-def export_marian(model: Transformer, tokenizer: PairTokenizer, folder: str | Path) -> None:
+def export_marian(
+    model: Transformer, tokenizer: PairTokenizer, folder: str | Path
+) -> None:
     """Write a folder that Hugging Face's `MarianMTModel` and `AutoTokenizer` load.
 
-    Raises: ValueError for learned positions, heads larger than d_model / h, or a folder that holds something.
+    Raises: ValueError for learned positions, heads larger than d_model / h, or a folder
+    that holds something.
     """
     weights, config = marian_weights(model), model.config
     settings = {
-        "config.json": marian_config(config), "generation_config.json": marian_generation(config),
-        "tokenizer_config.json": hugging_face_tokenizer(config)}
+        "config.json": marian_config(config),
+        "generation_config.json": marian_generation(config),
+        "tokenizer_config.json": hugging_face_tokenizer(config),
+    }
     with new_folder(folder) as draft:
         whole = {name: weight.contiguous() for name, weight in weights.items()}
         save_file(whole, draft / "model.safetensors", metadata={"format": "pt"})
         for name, content in settings.items():
-            (draft / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            (draft / name).write_text(
+                json.dumps(content, indent=2) + "\n", encoding="utf-8"
+            )
         write_tokenizer(draft, tokenizer)
         write_readme(draft, "marian", tokenizer, config)
 
 # %% ../../nbs/translation/export.ipynb #cell62
 def needed(package: str) -> Any:
-    """An optional package's module. Raises: ModuleNotFoundError that says how to install it."""
+    """An optional package's module.
+
+    Raises: ModuleNotFoundError that says how to install it.
+    """
     try:
         return import_module(package)
     except ModuleNotFoundError as error:
         if (error.name or package).partition(".")[0] != package.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"this export needs {package.partition('.')[0]}: pip install 'annotated-transformer[export]'") from None
+            f"this export needs {package.partition('.')[0]}: pip install "
+            "'annotated-transformer[export]'"
+        ) from None
 
 # %% ../../nbs/translation/export.ipynb #cell64
 def fill_norm(spec: Any, arrays: dict[str, np.ndarray], name: str) -> None:
@@ -281,17 +399,29 @@ def fill_norm(spec: Any, arrays: dict[str, np.ndarray], name: str) -> None:
     spec.gamma, spec.beta = arrays[f"{name}.norm.weight"], arrays[f"{name}.norm.bias"]
 
 # %% ../../nbs/translation/export.ipynb #cell66
-def fill_attention(spec: Any, arrays: dict[str, np.ndarray], name: str, after: str) -> None:
-    """The four projections of one attention, stacked as the specification wants them, and the norm after it."""
-    query, key, value, output = (arrays[f"{name}.{part}.weight"] for part in ("W_Q", "W_K", "W_V", "W_O"))
-    stacks = [[query, key, value], [output]] if len(spec.linear) == 2 else [[query], [key, value], [output]]
+def fill_attention(
+    spec: Any, arrays: dict[str, np.ndarray], name: str, after: str
+) -> None:
+    """The four projections of one attention, stacked as the specification wants them,
+    and the norm after it.
+    """
+    query, key, value, output = (
+        arrays[f"{name}.{part}.weight"] for part in ("W_Q", "W_K", "W_V", "W_O")
+    )
+    stacks = (
+        [[query, key, value], [output]]
+        if len(spec.linear) == 2
+        else [[query], [key, value], [output]]
+    )
     for linear, stack in zip(spec.linear, stacks, strict=True):
         linear.weight = np.concatenate(stack)
     fill_norm(spec.layer_norm, arrays, after)
 
 # %% ../../nbs/translation/export.ipynb #cell68
 def fill_feed_forward(spec: Any, arrays: dict[str, np.ndarray], layer: str) -> None:
-    """The two matrices of a feed-forward network with their biases, and the norm after it."""
+    """The two matrices of a feed-forward network with their biases, and the norm after
+    it.
+    """
     for linear, part in ((spec.linear_0, "W_1"), (spec.linear_1, "W_2")):
         linear.weight = arrays[f"{layer}.feed_forward.{part}.weight"]
         linear.bias = arrays[f"{layer}.feed_forward.{part}.bias"]
@@ -302,42 +432,78 @@ def fill_stacks(encoder: Any, decoder: Any, arrays: dict[str, np.ndarray]) -> No
     """Every layer of both stacks."""
     for i, spec in enumerate(encoder.layer):
         layer = f"encoder.layers.{i}"
-        fill_attention(spec.self_attention, arrays, f"{layer}.self_attention", f"{layer}.after_attention")
+        fill_attention(
+            spec.self_attention,
+            arrays,
+            f"{layer}.self_attention",
+            f"{layer}.after_attention",
+        )
         fill_feed_forward(spec.ffn, arrays, layer)
     for i, spec in enumerate(decoder.layer):
         layer = f"decoder.layers.{i}"
-        fill_attention(spec.self_attention, arrays, f"{layer}.self_attention", f"{layer}.after_self_attention")
-        fill_attention(spec.attention, arrays, f"{layer}.source_attention", f"{layer}.after_source_attention")
+        fill_attention(
+            spec.self_attention,
+            arrays,
+            f"{layer}.self_attention",
+            f"{layer}.after_self_attention",
+        )
+        fill_attention(
+            spec.attention,
+            arrays,
+            f"{layer}.source_attention",
+            f"{layer}.after_source_attention",
+        )
         fill_feed_forward(spec.ffn, arrays, layer)
 
 # %% ../../nbs/translation/export.ipynb #cell72
 def ctranslate2_spec(model: Transformer, tokenizer: PairTokenizer) -> Any:
-    """CTranslate2's `TransformerSpec` with this model's weights. Raises: ValueError for heads above d_model / h."""
+    """CTranslate2's `TransformerSpec` with this model's weights.
+
+    Raises: ValueError for heads above d_model / h.
+    """
     config, positions = model.config, cast(Any, model.positions)
-    spec = needed("ctranslate2.specs").TransformerSpec.from_config(config.N, config.h, pre_norm=False)
-    arrays = {name: weight.numpy() for name, weight in widen_heads(weights_of(model), config).items()}
+    spec = needed("ctranslate2.specs").TransformerSpec.from_config(
+        config.N, config.h, pre_norm=False
+    )
+    arrays = {
+        name: weight.numpy()
+        for name, weight in widen_heads(weights_of(model), config).items()
+    }
     fill_stacks(spec.encoder, spec.decoder, arrays)
     target = arrays["tgt_embedding.weight"]
     spec.encoder.embeddings[0].weight = arrays.get("src_embedding.weight", target)
     spec.decoder.embeddings.weight = spec.decoder.projection.weight = target
     table = positions.table.detach().float().cpu().numpy()
-    spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
+    spec.encoder.position_encodings.encodings = (
+        spec.decoder.position_encodings.encodings
+    ) = table
     for side, register in (
-        (tokenizer.source, spec.register_source_vocabulary), (tokenizer.target, spec.register_target_vocabulary)):
+        (tokenizer.source, spec.register_source_vocabulary),
+        (tokenizer.target, spec.register_target_vocabulary),
+    ):
         register([side.id_to_token(i) for i in range(side.get_vocab_size())])
-    spec.config.bos_token = spec.config.decoder_start_token = tokenizer.target.id_to_token(config.bos_id)
-    spec.config.eos_token, spec.config.unk_token = tokenizer.target.id_to_token(config.eos_id), "[unk]"
+    spec.config.bos_token = spec.config.decoder_start_token = (
+        tokenizer.target.id_to_token(config.bos_id)
+    )
+    spec.config.eos_token, spec.config.unk_token = (
+        tokenizer.target.id_to_token(config.eos_id),
+        "[unk]",
+    )
     spec.config.layer_norm_epsilon = 1e-5
     return spec
 
 # %% ../../nbs/translation/export.ipynb #cell74
 def export_ctranslate2(
-    model: Transformer, tokenizer: PairTokenizer, folder: str | Path, quantization: str = "float32"
+    model: Transformer,
+    tokenizer: PairTokenizer,
+    folder: str | Path,
+    quantization: str = "float32",
 ) -> None:
-    """Write a folder that `ctranslate2.Translator` loads; `quantization` is its name for how weights are stored.
+    """Write a folder that `ctranslate2.Translator` loads; `quantization` is its name
+    for how weights are stored.
 
-    Raises: ValueError for heads above d_model / h, an unknown quantization, or a folder that holds something;
-    ModuleNotFoundError when ctranslate2 is not installed.
+    Raises: ValueError for heads above d_model / h, an unknown quantization, or a folder
+    that holds something; ModuleNotFoundError when ctranslate2 is not installed.
     """
     spec = ctranslate2_spec(model, tokenizer)
     spec.validate()
@@ -349,16 +515,28 @@ def export_ctranslate2(
 
 # %% ../../nbs/translation/export.ipynb #cell83
 @contextmanager
-def noted_attention(model: nn.Module) -> Iterator[list[Float[Tensor, "batch h query key"]]]:
-    """Within this context every attention of the model, cached steps too, appends its weights to the list."""
+def noted_attention(
+    model: nn.Module,
+) -> Iterator[list[Float[Tensor, "batch h query key"]]]:
+    """Within this context every attention of the model, cached steps too, appends its
+    weights to the list.
+    """
     notes: list[Tensor] = []
 
-    def attend(module: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None):
+    def attend(
+        module: MultiHeadAttention,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+    ):
         heads, weights = attention(query, key, value, mask)
         notes.append(weights)
         return module.W_O(heads.transpose(1, 2).flatten(2))
 
-    modules = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    modules = [
+        module for module in model.modules() if isinstance(module, MultiHeadAttention)
+    ]
     for module in modules:
         vars(module)["attend"] = partial(attend, module)
     try:
@@ -369,14 +547,18 @@ def noted_attention(model: nn.Module) -> Iterator[list[Float[Tensor, "batch h qu
 
 # %% ../../nbs/translation/export.ipynb #cell85
 class OnnxEncoder(nn.Module):
-    """Source ids to all that the decoder needs of them; with `attention` also the weights of each layer and head."""
+    """Source ids to all that the decoder needs of them; with `attention` also the
+    weights of each layer and head.
+    """
 
     def __init__(self, model: Transformer, attention: bool = False):
         super().__init__()
         self.model, self.attention = model, attention
 
     def forward(self, ids: Int[Tensor, "batch src"]) -> tuple[Tensor, ...]:
-        """Memory, mask, the source's keys and values of every layer, [weights (layer, batch, head, src, src)]."""
+        """Memory, mask, the source's keys and values of every layer, [weights (layer,
+        batch, head, src, src)].
+        """
         with noted_attention(self.model) as notes:
             memory, mask = self.model.encode(ids)
         caches = [layer.start(memory) for layer in cast(Any, self.model.decoder.layers)]
@@ -394,24 +576,43 @@ class OnnxStep(nn.Module):
         self.model, self.attention = model, attention
 
     def forward(
-        self, token: Int[Tensor, "batch"], mask: Bool[Tensor, "batch src"],
-        memory_keys: Float[Tensor, "layer batch h src d_k"], memory_values: Float[Tensor, "layer batch h src d_v"],
-        keys: Float[Tensor, "layer batch h past d_k"], values: Float[Tensor, "layer batch h past d_v"],
+        self,
+        token: Int[Tensor, "batch"],
+        mask: Bool[Tensor, "batch src"],
+        memory_keys: Float[Tensor, "layer batch h src d_k"],
+        memory_values: Float[Tensor, "layer batch h src d_v"],
+        keys: Float[Tensor, "layer batch h past d_k"],
+        values: Float[Tensor, "layer batch h past d_v"],
     ) -> tuple[Tensor, ...]:
-        """Logits, new keys, new values, [weights over the past and over the source (layer, batch, head, keys)]."""
-        layers: list[Any] = [LayerCache(*memory) for memory in zip(memory_keys, memory_values, strict=True)]
+        """Logits, new keys, new values, [weights over the past and over the source
+        (layer, batch, head, keys)].
+        """
+        layers: list[Any] = [
+            LayerCache(*memory)
+            for memory in zip(memory_keys, memory_values, strict=True)
+        ]
         for layer, key, value in zip(layers, keys, values, strict=True):
             layer.key, layer.value = key, value
         with noted_attention(self.model) as notes:
-            logits = self.model.step(token, Cache(layers, mask[:, None, None], keys.size(3)))
-        outputs = logits, torch.stack([each.key for each in layers]), torch.stack([each.value for each in layers])
-        seen = [torch.stack(weights)[:, :, :, 0] for weights in (notes[::2], notes[1::2])]
+            logits = self.model.step(
+                token, Cache(layers, mask[:, None, None], keys.size(3))
+            )
+        outputs = (
+            logits,
+            torch.stack([each.key for each in layers]),
+            torch.stack([each.value for each in layers]),
+        )
+        seen = [
+            torch.stack(weights)[:, :, :, 0] for weights in (notes[::2], notes[1::2])
+        ]
         return (*outputs, *seen) if self.attention else outputs
 
 # %% ../../nbs/translation/export.ipynb #cell91
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Within this context PyTorch's exporter keeps its remarks about itself back; errors are raised as ever."""
+    """Within this context PyTorch's exporter keeps its remarks about itself back;
+    errors are raised as ever.
+    """
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -424,69 +625,136 @@ def quietly() -> Iterator[None]:
 
 # %% ../../nbs/translation/export.ipynb #cell93
 def to_onnx(
-    module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], varying: dict[str, dict[int, Any]], path: Path
+    module: nn.Module,
+    inputs: dict[str, Tensor],
+    outputs: list[str],
+    varying: dict[str, dict[int, Any]],
+    path: Path,
 ) -> None:
-    """Record a module on example inputs by name; `varying` gives the axes whose sizes may vary."""
+    """Record a module on example inputs by name; `varying` gives the axes whose sizes
+    may vary.
+    """
     with quietly(), torch.inference_mode():
         torch.onnx.export(
-            module.eval(), tuple(inputs.values()), str(path), dynamo=True, external_data=False, verbose=False,
-            input_names=list(inputs), output_names=outputs, opset_version=20,
-            dynamic_shapes=tuple(varying[name] for name in inputs))
+            module.eval(),
+            tuple(inputs.values()),
+            str(path),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+            input_names=list(inputs),
+            output_names=outputs,
+            opset_version=20,
+            dynamic_shapes=tuple(varying[name] for name in inputs),
+        )
 
 # %% ../../nbs/translation/export.ipynb #cell95
 def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
     """Write encoder.onnx and decoder_step.onnx."""
     config, size = model.config, torch.export.Dim
-    batch, src, past = size("batch"), size("src", max=config.max_length), size("past", max=config.max_length - 1)
+    batch, src, past = (
+        size("batch"),
+        size("src", max=config.max_length),
+        size("past", max=config.max_length - 1),
+    )
     ids = torch.full((2, 3), config.eos_id)
     encoder, step = OnnxEncoder(model, attention), OnnxStep(model, attention)
-    names = ["memory", "mask", "memory_keys", "memory_values", *["attention"] * attention]
-    to_onnx(encoder, {"ids": ids}, names, {"ids": {0: batch, 1: src}}, folder / "encoder.onnx")
+    names = [
+        "memory",
+        "mask",
+        "memory_keys",
+        "memory_values",
+        *["attention"] * attention,
+    ]
+    to_onnx(
+        encoder,
+        {"ids": ids},
+        names,
+        {"ids": {0: batch, 1: src}},
+        folder / "encoder.onnx",
+    )
     with torch.inference_mode():
         found = dict(zip(names, encoder(ids), strict=True))
     inputs = {"token": ids[:, 0]} | {name: found[name] for name in names[1:4]}
     for name, d in (("keys", config.d_k), ("values", config.d_v)):
         inputs[name] = torch.zeros(config.N, 2, config.h, 2, d)
     of_source, of_past = {1: batch, 3: src}, {1: batch, 3: past}
-    varying = {"token": {0: batch}, "mask": {0: batch, 1: src}, "memory_keys": of_source, "memory_values": of_source,
-               "keys": of_past, "values": of_past}
-    names = ["logits", "new_keys", "new_values", *["self_attention", "source_attention"] * attention]
+    varying = {
+        "token": {0: batch},
+        "mask": {0: batch, 1: src},
+        "memory_keys": of_source,
+        "memory_values": of_source,
+        "keys": of_past,
+        "values": of_past,
+    }
+    names = [
+        "logits",
+        "new_keys",
+        "new_values",
+        *["self_attention", "source_attention"] * attention,
+    ]
     to_onnx(step, inputs, names, varying, folder / "decoder_step.onnx")
 
 # %% ../../nbs/translation/export.ipynb #cell97
 def export_onnx(
-    model: Transformer, tokenizer: PairTokenizer, folder: str | Path, attention: bool = False
+    model: Transformer,
+    tokenizer: PairTokenizer,
+    folder: str | Path,
+    attention: bool = False,
 ) -> None:
-    """Write a folder with the two graphs; with `attention` they also return every layer's and head's weights.
+    """Write a folder with the two graphs; with `attention` they also return every
+    layer's and head's weights.
 
-    Raises: ValueError for a folder that holds something; ModuleNotFoundError when onnx or onnxscript is missing.
+    Raises: ValueError for a folder that holds something; ModuleNotFoundError when onnx
+    or onnxscript is missing.
     """
     for package in ("onnx", "onnxscript"):
         needed(package)
     with new_folder(folder) as draft:
         write_graphs(draft, deepcopy(model).cpu().float().eval(), attention)
         about = model.config.to_dict() | {"attention": attention}
-        (draft / "config.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        (draft / "config.json").write_text(
+            json.dumps(about, indent=2) + "\n", encoding="utf-8"
+        )
         write_tokenizer(draft, tokenizer)
         write_readme(draft, "onnx", tokenizer, model.config)
 
 # %% ../../nbs/translation/export.ipynb #cell101
 def open_onnx(folder: str | Path) -> tuple[Any, Any, dict]:
-    """The sessions of both graphs on the CPU, and config.json. Raises: ValueError, ModuleNotFoundError."""
+    """The sessions of both graphs on the CPU, and config.json.
+
+    Raises: ValueError, ModuleNotFoundError.
+    """
     folder, session = Path(folder), needed("onnxruntime").InferenceSession
-    missing = [name for name in ("encoder.onnx", "decoder_step.onnx", "config.json") if not (folder / name).exists()]
+    missing = [
+        name
+        for name in ("encoder.onnx", "decoder_step.onnx", "config.json")
+        if not (folder / name).exists()
+    ]
     if missing:
-        raise ValueError(f"{folder} lacks {', '.join(missing)}: it was not written by `annotated-transformer export`")
+        raise ValueError(
+            f"{folder} lacks {', '.join(missing)}: it was not written by "
+            "`annotated-transformer export`"
+        )
     paths = [str(folder / f"{name}.onnx") for name in ("encoder", "decoder_step")]
     try:
-        encoder, step = (session(path, providers=["CPUExecutionProvider"]) for path in paths)
+        encoder, step = (
+            session(path, providers=["CPUExecutionProvider"]) for path in paths
+        )
     except Exception as error:  # onnxruntime's own kinds
-        raise ValueError(f"{folder} holds a damaged graph ({error}): export it again") from None
-    return encoder, step, json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        raise ValueError(
+            f"{folder} holds a damaged graph ({error}): export it again"
+        ) from None
+    return (
+        encoder,
+        step,
+        json.loads((folder / "config.json").read_text(encoding="utf-8")),
+    )
 
 # %% ../../nbs/translation/export.ipynb #cell103
 def greedy_onnx(parts: tuple[Any, Any, dict], rows: list[list[int]]) -> list[list[int]]:
-    """The target ids of each source row, without begin and end, by greedy search over `open_onnx`'s parts.
+    """The target ids of each source row, without begin and end, by greedy search over
+    `open_onnx`'s parts.
 
     Raises: ValueError for a source longer than the model can read.
     """
@@ -497,16 +765,24 @@ def greedy_onnx(parts: tuple[Any, Any, dict], rows: list[list[int]]) -> list[lis
     limits = [min(len(row) + 50, config["max_length"]) for row in rows]
     width = max(map(len, rows))
     if width > config["max_length"]:
-        raise ValueError(f"a source has {width} tokens and the model reads {config['max_length']}: shorten it")
+        raise ValueError(
+            f"a source has {width} tokens and the model reads {config['max_length']}: "
+            "shorten it"
+        )
     ids = np.array([row + [pad] * (width - len(row)) for row in rows], dtype=np.int64)
     names = ["mask", "memory_keys", "memory_values"]
     state = dict(zip(names, encoder.run(names, {"ids": ids}), strict=True))
     for name in ("keys", "values"):
         state[name] = state[f"memory_{name}"][:, :, :, :0]
     outputs = ["logits", "new_keys", "new_values"]
-    token, found = np.full(len(rows), bos, dtype=np.int64), np.empty((len(rows), 0), dtype=np.int64)
+    token, found = (
+        np.full(len(rows), bos, dtype=np.int64),
+        np.empty((len(rows), 0), dtype=np.int64),
+    )
     while found.shape[1] < max(limits) and not (found == eos).any(axis=1).all():
-        logits, state["keys"], state["values"] = step.run(outputs, {"token": token, **state})
+        logits, state["keys"], state["values"] = step.run(
+            outputs, {"token": token, **state}
+        )
         logits[:, [pad, bos]] = -np.inf
         token = logits.argmax(axis=1)
         found = np.column_stack([found, token])

@@ -25,9 +25,11 @@ from ..model.transformer import Cache, Transformer
 # %% ../../nbs/translation/search.ipynb #cell4
 @runtime_checkable
 class StepModel(Protocol):
-    """What a search needs of a model; what `start` returns needs `reorder(rows)`, which may also repeat a row.
+    """What a search needs of a model; what `start` returns needs `reorder(rows)`, which
+    may also repeat a row.
 
-    (It need not repeat any where `start_beams` and `move_beams` have forms of their own.)
+    (It need not repeat any where `start_beams` and `move_beams` have forms of their
+    own.)
     """
 
     config: TransformerConfig
@@ -36,16 +38,20 @@ class StepModel(Protocol):
     def start(self, src: Int[Tensor, "batch src"]) -> Any:
         """Read the sources; what decoding keeps between steps."""
 
-    def step(self, tokens: Int[Tensor, "rows"], cache: Any) -> Float[Tensor, "rows vocab"]:
+    def step(
+        self, tokens: Int[Tensor, "rows"], cache: Any
+    ) -> Float[Tensor, "rows vocab"]:
         """Feed one token a row; a score for each next token."""
 
 # %% ../../nbs/translation/search.ipynb #cell10
 @dataclass(frozen=True)
 class Hypothesis:
-    """One target sentence as a search found it: its tokens without begin and end, and what the model thinks of it.
+    """One target sentence as a search found it: its tokens without begin and end, and
+    what the model thinks of it.
 
-    `log_probability` includes the end token's when `finished`; an unfinished one was cut at the output limit.
-    `score` is what the search ranked by: for the beam log_probability / length_penalty.
+    `log_probability` includes the end token's when `finished`; an unfinished one was
+    cut at the output limit. `score` is what the search ranked by: for the beam
+    log_probability / length_penalty.
     """
 
     tokens: list[int]
@@ -57,9 +63,14 @@ class Hypothesis:
 def log_probabilities(
     logits: Float[Tensor, "*batch vocab"], config: TransformerConfig
 ) -> Float[Tensor, "*batch vocab"]:
-    """log p(next token), with −∞ for the two tokens that no sentence contains: padding and begin."""
+    """log p(next token), with −∞ for the two tokens that no sentence contains: padding
+    and begin.
+    """
     log_probs = logits.float().log_softmax(dim=-1)
-    for token in (config.pad_id, config.bos_id):  # one by one: a list of places would have to be copied to a GPU
+    for token in (
+        config.pad_id,
+        config.bos_id,
+    ):  # one by one: a list of places would have to be copied to a GPU
         log_probs[..., token] = -math.inf
     return log_probs
 
@@ -68,35 +79,55 @@ def log_probabilities(
 def force(
     model: Transformer, src: Int[Tensor, "batch src"], tgt: Int[Tensor, "batch tgt"]
 ) -> Float[Tensor, "batch tgt"]:
-    """log p of each given target token, all in one pass; `tgt` has no begin token, and its padding scores 0."""
+    """log p of each given target token, all in one pass; `tgt` has no begin token, and
+    its padding scores 0.
+    """
     check_source(model, src)
     config = model.config
     begin = tgt.new_full((len(tgt), 1), config.bos_id)
-    log_probs = model(src, torch.cat([begin, tgt[:, :-1]], dim=1)).float().log_softmax(dim=-1)
-    return log_probs.gather(2, tgt[..., None]).squeeze(2).masked_fill(tgt == config.pad_id, 0.0)
+    log_probs = (
+        model(src, torch.cat([begin, tgt[:, :-1]], dim=1)).float().log_softmax(dim=-1)
+    )
+    return (
+        log_probs.gather(2, tgt[..., None])
+        .squeeze(2)
+        .masked_fill(tgt == config.pad_id, 0.0)
+    )
 
 # %% ../../nbs/translation/search.ipynb #cell15
 def check_source(model: StepModel, src: Int[Tensor, "batch src"]) -> None:
     """Raises: ValueError if dropout is on or a source row holds no token."""
     if model.training:
-        raise ValueError("the model is in training mode, so dropout would change the output: call model.eval() first")
+        raise ValueError(
+            "the model is in training mode, so dropout would change the output: call "
+            "model.eval() first"
+        )
     empty = (src == model.config.pad_id).all(dim=1)
     if empty.any():
-        raise ValueError(f"source row {int(empty.nonzero()[0])} holds nothing but padding: leave it out")
+        raise ValueError(
+            f"source row {int(empty.nonzero()[0])} holds nothing but padding: leave it "
+            "out"
+        )
 
 # %% ../../nbs/translation/search.ipynb #cell19
 def length_limits(
-    src: Int[Tensor, "batch src"], config: TransformerConfig, max_length: int | None = None
+    src: Int[Tensor, "batch src"],
+    config: TransformerConfig,
+    max_length: int | None = None,
 ) -> Int[Tensor, "batch"]:
-    """The most tokens (end token counted) that each sentence's output may have: source length + 50, §6.1.
+    """The most tokens (end token counted) that each sentence's output may have: source
+    length + 50, §6.1.
 
-    `max_length`, if given, stands in for that sum; neither goes past what the model has positions for.
-    Raises: ValueError for a max_length below 1.
+    `max_length`, if given, stands in for that sum; neither goes past what the model has
+    positions for. Raises: ValueError for a max_length below 1.
     """
     if max_length is None:
         limits = (src != config.pad_id).sum(dim=1) + 50
     elif max_length < 1:
-        raise ValueError(f"max_length is {max_length}: an output needs room for at least its end token")
+        raise ValueError(
+            f"max_length is {max_length}: an output needs room for at least its end "
+            "token"
+        )
     else:
         limits = torch.full((len(src),), max_length, device=src.device)
     return limits.clamp(max=config.max_length)
@@ -105,40 +136,67 @@ def length_limits(
 def check_numbers(values: Float[Tensor, "*shape"]) -> None:
     """Raises: ValueError if one of them is NaN."""
     if values.isnan().any():
-        raise ValueError("the model's scores are not numbers (NaN): take an earlier checkpoint or another copy")
+        raise ValueError(
+            "the model's scores are not numbers (NaN): take an earlier checkpoint or "
+            "another copy"
+        )
 
 # %% ../../nbs/translation/search.ipynb #cell23
 def hypotheses(
-    tokens: Int[Tensor, "n width"], totals: Float[Tensor, "n"], scores: Float[Tensor, "n"], config: TransformerConfig
+    tokens: Int[Tensor, "n width"],
+    totals: Float[Tensor, "n"],
+    scores: Float[Tensor, "n"],
+    config: TransformerConfig,
 ) -> list[Hypothesis]:
-    """Rows of padded ids as hypotheses; a row without end token is unfinished. Raises: ValueError for NaN."""
+    """Rows of padded ids as hypotheses; a row without end token is unfinished.
+
+    Raises: ValueError for NaN.
+    """
     check_numbers(totals)
     found = []
-    for row, total, score in zip(tokens.tolist(), totals.tolist(), scores.tolist(), strict=True):
-        end = next((i for i, token in enumerate(row) if token in (config.eos_id, config.pad_id)), len(row))
+    for row, total, score in zip(
+        tokens.tolist(), totals.tolist(), scores.tolist(), strict=True
+    ):
+        end = next(
+            (
+                i
+                for i, token in enumerate(row)
+                if token in (config.eos_id, config.pad_id)
+            ),
+            len(row),
+        )
         found.append(Hypothesis(row[:end], total, score, config.eos_id in row))
     return found
 
 # %% ../../nbs/translation/search.ipynb #cell25
 def row_blocks(table: Float[Tensor, "rows vocab"]) -> tuple[Tensor, ...]:
-    """The rows of a table sixteen at a time, few enough for a CPU's cache; on another device all at once."""
+    """The rows of a table sixteen at a time, few enough for a CPU's cache; on another
+    device all at once.
+    """
     return table.split(16 if table.device.type == "cpu" else len(table))
 
 # %% ../../nbs/translation/search.ipynb #cell26
-Choice = Callable[[Float[Tensor, "rows vocab"]], tuple[Float[Tensor, "rows *n"], Int[Tensor, "rows *n"]]]
+Choice = Callable[
+    [Float[Tensor, "rows vocab"]],
+    tuple[Float[Tensor, "rows *n"], Int[Tensor, "rows *n"]],
+]
 
 
 def next_tokens(
     logits: Float[Tensor, "rows vocab"], choose: Choice, config: TransformerConfig
 ) -> tuple[Float[Tensor, "rows *n"], Int[Tensor, "rows *n"]]:
-    """The log-probabilities of the tokens that `choose` picks for each row, and the tokens."""
+    """The log-probabilities of the tokens that `choose` picks for each row, and the
+    tokens.
+    """
     chosen = [choose(log_probabilities(block, config)) for block in row_blocks(logits)]
     log_probs, tokens = zip(*chosen, strict=True)
     return torch.cat(log_probs), torch.cat(tokens)
 
 # %% ../../nbs/translation/search.ipynb #cell28
 def survivors(going: Bool[Tensor, "rows"]) -> Int[Tensor, "kept"]:
-    """The rows that go on, those past the new end in the places of rows that leave, and all others in their own."""
+    """The rows that go on, those past the new end in the places of rows that leave, and
+    all others in their own.
+    """
     kept = torch.arange(int(going.sum()), device=going.device)
     kept[~going[: len(kept)]] = len(kept) + going[len(kept) :].nonzero().squeeze(1)
     return kept
@@ -151,7 +209,9 @@ def extend(
     choose: Choice,
     max_length: int | None = None,
 ) -> list[Hypothesis]:
-    """One hypothesis for each source, grown by the tokens that `choose` picks; a finished row leaves the batch."""
+    """One hypothesis for each source, grown by the tokens that `choose` picks; a
+    finished row leaves the batch.
+    """
     check_source(model, src)
     if len(src) == 0:
         return []
@@ -178,19 +238,27 @@ def extend(
 def best(
     values: Float[Tensor, "*batch n"], count: int, size: int = 100
 ) -> tuple[Float[Tensor, "*batch count"], Int[Tensor, "*batch count"]]:
-    """`values.topk(count)`, found in the `count` blocks of `size` neighbours with the largest maxima."""
+    """`values.topk(count)`, found in the `count` blocks of `size` neighbours with the
+    largest maxima.
+    """
     whole = values.size(-1) // size * size
     if whole <= count * size:
         return values.topk(min(count, values.size(-1)))
     blocks = values[..., :whole].unflatten(-1, (-1, size)).amax(-1).topk(count).indices
-    places = (blocks[..., None] * size + torch.arange(size, device=values.device)).flatten(-2)
-    rest = torch.arange(whole, values.size(-1), device=values.device).expand(*places.shape[:-1], -1)
+    places = (
+        blocks[..., None] * size + torch.arange(size, device=values.device)
+    ).flatten(-2)
+    rest = torch.arange(whole, values.size(-1), device=values.device).expand(
+        *places.shape[:-1], -1
+    )
     places = torch.cat([places, rest], dim=-1)
     found, order = values.gather(-1, places).topk(count)
     return found, places.gather(-1, order)
 
 # %% ../../nbs/translation/search.ipynb #cell36
-def likeliest(log_probs: Float[Tensor, "rows vocab"]) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
+def likeliest(
+    log_probs: Float[Tensor, "rows vocab"],
+) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
     """The log-probability of the most probable token of each row, and the token."""
     if len(log_probs) < 8:
         return log_probs.max(dim=1)
@@ -198,22 +266,33 @@ def likeliest(log_probs: Float[Tensor, "rows vocab"]) -> tuple[Float[Tensor, "ro
     return values.squeeze(1), tokens.squeeze(1)
 
 # %% ../../nbs/translation/search.ipynb #cell37
-def greedy(model: StepModel, src: Int[Tensor, "batch src"], max_length: int | None = None) -> list[Hypothesis]:
+def greedy(
+    model: StepModel, src: Int[Tensor, "batch src"], max_length: int | None = None
+) -> list[Hypothesis]:
     """The most probable next token at every step, for a batch of sources at once."""
     return extend(model, src, likeliest, max_length)
 
 # %% ../../nbs/translation/search.ipynb #cell43
 def drawing_distribution(
-    log_probs: Float[Tensor, "rows vocab"], temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0
+    log_probs: Float[Tensor, "rows vocab"],
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
 ) -> Float[Tensor, "rows vocab"]:
-    """The distribution to draw from: sharpened by a temperature below 1, cut to the top k tokens, then to the top p."""
+    """The distribution to draw from: sharpened by a temperature below 1, cut to the top
+    k tokens, then to the top p.
+    """
     scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / temperature
     if top_k is not None:
         best = scores.topk(min(top_k, scores.size(1)), dim=1)
-        scores = torch.full_like(scores, -math.inf).scatter(1, best.indices, best.values)
+        scores = torch.full_like(scores, -math.inf).scatter(
+            1, best.indices, best.values
+        )
     if top_p == 1:
         return scores.softmax(dim=1)
-    probabilities, order = scores.softmax(dim=1).sort(dim=1, descending=True, stable=True)
+    probabilities, order = scores.softmax(dim=1).sort(
+        dim=1, descending=True, stable=True
+    )
     before = probabilities.cumsum(dim=1) - probabilities
     probabilities = probabilities.masked_fill(before >= top_p, 0.0)
     probabilities = probabilities / probabilities.sum(dim=1, keepdim=True)
@@ -229,18 +308,31 @@ def sample(
     top_p: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> list[Hypothesis]:
-    """One drawn translation for each source; repeat a source row to draw several. Scores are the model's own.
+    """One drawn translation for each source; repeat a source row to draw several.
 
-    Raises: ValueError for a temperature, top_k or top_p out of range, or scores that are NaN.
+    Scores are the model's own.
+
+    Raises: ValueError for a temperature, top_k or top_p out of range, or scores that
+    are NaN.
     """
     if not 1e-38 < temperature < 1e38:
-        raise ValueError(f"temperature is {temperature}: take one between 0 and 1e38, or search greedily")
+        raise ValueError(
+            f"temperature is {temperature}: take one between 0 and 1e38, or search "
+            "greedily"
+        )
     if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is {top_k}: it is how many tokens may be drawn, at least 1")
+        raise ValueError(
+            f"top_k is {top_k}: it is how many tokens may be drawn, at least 1"
+        )
     if not 0 < top_p <= 1:
-        raise ValueError(f"top_p is {top_p}: it is the share of probability to draw from, above 0 and at most 1")
+        raise ValueError(
+            f"top_p is {top_p}: it is the share of probability to draw from, above 0 "
+            "and at most 1"
+        )
 
-    def draw(log_probs: Float[Tensor, "rows vocab"]) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
+    def draw(
+        log_probs: Float[Tensor, "rows vocab"],
+    ) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
         distribution = drawing_distribution(log_probs, temperature, top_k, top_p)
         check_numbers(distribution)
         tokens = torch.multinomial(distribution, 1, generator=generator)
@@ -249,42 +341,70 @@ def sample(
     return extend(model, src, draw, max_length)
 
 # %% ../../nbs/translation/search.ipynb #cell51
-def length_penalty(length: int | Int[Tensor, "*batch"], alpha: float) -> float | Float[Tensor, "*batch"]:
-    """lp = ((5 + |Y|) / 6)^α; |Y| counts the end token. A log-probability is divided by it to make a score."""
+def length_penalty(
+    length: int | Int[Tensor, "*batch"], alpha: float
+) -> float | Float[Tensor, "*batch"]:
+    """lp = ((5 + |Y|) / 6)^α; |Y| counts the end token.
+
+    A log-probability is divided by it to make a score.
+    """
     return ((5 + length) / 6) ** alpha
 
 # %% ../../nbs/translation/search.ipynb #cell53
 @torch.inference_mode()
 def textbook_beam(
-    model: Transformer, src: Int[Tensor, "1 src"], beam_size: int = 4, alpha: float = 0.6, max_length: int | None = None
+    model: Transformer,
+    src: Int[Tensor, "1 src"],
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    max_length: int | None = None,
 ) -> list[Hypothesis]:
-    """Beam search as it is defined, for one sentence: all finished hypotheses, best first, then those cut off."""
+    """Beam search as it is defined, for one sentence: all finished hypotheses, best
+    first, then those cut off.
+    """
     config, limit = model.config, int(length_limits(src, model.config, max_length))
     live, found = [([config.bos_id], 0.0)], []
     for length in range(1, limit + 1):
         inputs = torch.tensor([tokens for tokens, _ in live], device=src.device)
-        log_probs = log_probabilities(model(src.expand(len(live), -1), inputs)[:, -1], config).tolist()
+        log_probs = log_probabilities(
+            model(src.expand(len(live), -1), inputs)[:, -1], config
+        ).tolist()
         candidates = [
             ([*tokens, token], total + log_prob)
             for (tokens, total), row in zip(live, log_probs, strict=True)
-            for token, log_prob in enumerate(row) if log_prob > -math.inf]
+            for token, log_prob in enumerate(row)
+            if log_prob > -math.inf
+        ]
         candidates.sort(key=lambda candidate: -candidate[1])
         for tokens, total in candidates[:beam_size]:
             if tokens[-1] == config.eos_id:
-                found.append(Hypothesis(tokens[1:-1], total, total / length_penalty(length, alpha), True))
-        live = [(tokens, total) for tokens, total in candidates if tokens[-1] != config.eos_id][:beam_size]
+                found.append(
+                    Hypothesis(
+                        tokens[1:-1], total, total / length_penalty(length, alpha), True
+                    )
+                )
+        live = [
+            (tokens, total)
+            for tokens, total in candidates
+            if tokens[-1] != config.eos_id
+        ][:beam_size]
         if beam_size == 1 and found:
             live = []
         if not live:
             break
     found.sort(key=lambda hypothesis: -hypothesis.score)
-    cut = [Hypothesis(tokens[1:], total, total / length_penalty(limit, alpha), False) for tokens, total in live]
+    cut = [
+        Hypothesis(tokens[1:], total, total / length_penalty(limit, alpha), False)
+        for tokens, total in live
+    ]
     return found + cut
 
 # %% ../../nbs/translation/search.ipynb #cell60
 @dataclass
 class Pool:
-    """Several hypotheses for each sentence: their tokens so far, log-probabilities, and the scores that rank them."""
+    """Several hypotheses for each sentence: their tokens so far, log-probabilities, and
+    the scores that rank them.
+    """
 
     tokens: Int[Tensor, "sentence kept width"]
     totals: Float[Tensor, "sentence kept"]
@@ -292,7 +412,9 @@ class Pool:
 
     def select(self, order: Int[Tensor, "sentence fewer"]) -> "Pool":
         """The hypotheses at these places of each sentence, in this order."""
-        tokens = self.tokens.gather(1, order[..., None].expand(-1, -1, self.tokens.size(2)))
+        tokens = self.tokens.gather(
+            1, order[..., None].expand(-1, -1, self.tokens.size(2))
+        )
         return Pool(tokens, self.totals.gather(1, order), self.scores.gather(1, order))
 
     def sentences(self, kept: Int[Tensor, "fewer"]) -> "Pool":
@@ -305,7 +427,9 @@ class Pool:
         return Pool(self.tokens[:, :count], totals, totals / penalty)
 
     def only(self, where: Bool[Tensor, "sentence kept"], penalty: float) -> "Pool":
-        """Scores set to log-probability / penalty, and −∞ for the hypotheses elsewhere, which are out of the race."""
+        """Scores set to log-probability / penalty, and −∞ for the hypotheses elsewhere,
+        which are out of the race.
+        """
         totals = self.totals.masked_fill(~where, -math.inf)
         return Pool(self.tokens, totals, totals / penalty)
 
@@ -315,35 +439,54 @@ def join(first: Pool, second: Pool) -> Pool:
     return Pool(
         torch.cat([first.tokens, second.tokens], dim=1),
         torch.cat([first.totals, second.totals], dim=1),
-        torch.cat([first.scores, second.scores], dim=1))
+        torch.cat([first.scores, second.scores], dim=1),
+    )
 
 # %% ../../nbs/translation/search.ipynb #cell63
-def empty_pool(src: Int[Tensor, "batch src"], kept: int, width: int, pad_id: int) -> Pool:
+def empty_pool(
+    src: Int[Tensor, "batch src"], kept: int, width: int, pad_id: int
+) -> Pool:
     """Places for hypotheses of up to `width` tokens, all of them still impossible (−∞)."""
     nothing = torch.full((len(src), kept), -math.inf, device=src.device)
     return Pool(src.new_full((len(src), kept, width), pad_id), nothing, nothing.clone())
 
 # %% ../../nbs/translation/search.ipynb #cell66
 def expand(
-    live: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"], length: int
+    live: Pool,
+    steps: Float[Tensor, "sentence beam n"],
+    tokens: Int[Tensor, "sentence beam n"],
+    length: int,
 ) -> tuple[Pool, Int[Tensor, "sentence candidate"]]:
-    """The 2 × beam best one-token extensions of each sentence's live hypotheses, and the beam each came from.
+    """The 2 × beam best one-token extensions of each sentence's live hypotheses, and
+    the beam each came from.
 
-    `tokens` are the 2 × beam best of each beam, as far as the vocabulary has so many, `steps` their log-probabilities.
+    `tokens` are the 2 × beam best of each beam, as far as the vocabulary has so many,
+    `steps` their log-probabilities.
     """
-    totals, order = (live.totals[..., None] + steps).flatten(1).topk(2 * steps.size(1), dim=1)
+    totals, order = (
+        (live.totals[..., None] + steps).flatten(1).topk(2 * steps.size(1), dim=1)
+    )
     parents = order // steps.size(2)
-    pasts = live.tokens.gather(1, parents[..., None].expand(-1, -1, live.tokens.size(2)))
+    pasts = live.tokens.gather(
+        1, parents[..., None].expand(-1, -1, live.tokens.size(2))
+    )
     candidates = Pool(pasts, totals, totals)
     candidates.tokens[:, :, length - 1] = tokens.flatten(1).gather(1, order)
     return candidates, parents
 
 # %% ../../nbs/translation/search.ipynb #cell69
 def advance(
-    live: Pool, finished: Pool, steps: Float[Tensor, "sentence beam n"], tokens: Int[Tensor, "sentence beam n"],
-    length: int, alpha: float, eos_id: int,
+    live: Pool,
+    finished: Pool,
+    steps: Float[Tensor, "sentence beam n"],
+    tokens: Int[Tensor, "sentence beam n"],
+    length: int,
+    alpha: float,
+    eos_id: int,
 ) -> tuple[Pool, Pool, Int[Tensor, "sentence beam"]]:
-    """One step of the search: the new live pool, the new finished pool, and each live hypothesis's parent beam."""
+    """One step of the search: the new live pool, the new finished pool, and each live
+    hypothesis's parent beam.
+    """
     candidates, parents = expand(live, steps, tokens, length)
     ended = candidates.tokens[:, :, length - 1] == eos_id
     penalty, beam_size = length_penalty(length, alpha), steps.size(1)
@@ -358,13 +501,19 @@ def advance(
 
 # %% ../../nbs/translation/search.ipynb #cell71
 def nothing_better(
-    live: Pool, finished: Pool, length: int, limits: Int[Tensor, "sentence"], alpha: float
+    live: Pool,
+    finished: Pool,
+    length: int,
+    limits: Int[Tensor, "sentence"],
+    alpha: float,
 ) -> Bool[Tensor, "sentence"]:
-    """True where no live hypothesis can beat the worst finished one kept, however it goes on.
+    """True where no live hypothesis can beat the worst finished one kept, however it
+    goes on.
 
-    Its log-probability can only fall, so the best it can hope for is what it has now, divided by the largest penalty
-    of any length still open to it: the limit's for a positive α, the next length's for a negative one.
-    A beam of one is greedy search: when its only hypothesis has ended, so has the search.
+    Its log-probability can only fall, so the best it can hope for is what it has now,
+    divided by the largest penalty of any length still open to it: the limit's for a
+    positive α, the next length's for a negative one. A beam of one is greedy search:
+    when its only hypothesis has ended, so has the search.
     """
     if live.scores.size(1) == 1:
         return finished.scores[:, -1] > -math.inf
@@ -376,83 +525,134 @@ def nothing_better(
 def start_beams(model: Any, src: Int[Tensor, "batch src"], beam_size: int) -> Any:
     """A cache with `beam_size` rows for each source."""
     cache = model.start(src)
-    cache.reorder(torch.arange(len(src), device=src.device).repeat_interleave(beam_size))
+    cache.reorder(
+        torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
+    )
     return cache
 
 # %% ../../nbs/translation/search.ipynb #cell76
 @singledispatch
-def move_beams(cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
+def move_beams(
+    cache: Any, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]
+) -> None:
     """Keep these sentences, and give each of their beams its parent's past."""
     cache.reorder((going[:, None] * parents.size(1) + parents[going]).flatten())
 
 # %% ../../nbs/translation/search.ipynb #cell78
 @move_beams.register(Cache)
-def move_cache(cache: Cache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
-    """The same for the Transformer's cache: the source's part stays as long as no sentence leaves."""
+def move_cache(
+    cache: Cache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]
+) -> None:
+    """The same for the Transformer's cache: the source's part stays as long as no
+    sentence leaves.
+    """
     origins = (going[:, None] * parents.size(1) + parents[going]).flatten()
     if len(going) < len(parents):
         cache.reorder(origins)
         return
     for layer in cache.layers:
-        layer.key, layer.value = layer.key.index_select(0, origins), layer.value.index_select(0, origins)
+        layer.key, layer.value = (
+            layer.key.index_select(0, origins),
+            layer.value.index_select(0, origins),
+        )
 
 # %% ../../nbs/translation/search.ipynb #cell80
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
-    """Raises: ValueError for a beam_size outside 1 to a million, an n_best outside 1 to beam_size, or α beyond ±10."""
+    """Raises: ValueError for a beam_size outside 1 to a million, an n_best outside 1 to
+    beam_size, or α beyond ±10.
+    """
     if not 1 <= beam_size <= 10**6:
-        raise ValueError(f"beam_size is {beam_size}: it is how many hypotheses stay alive, from 1 to a million")
+        raise ValueError(
+            f"beam_size is {beam_size}: it is how many hypotheses stay alive, from 1 "
+            "to a million"
+        )
     if not 1 <= n_best <= beam_size:
-        raise ValueError(f"n_best is {n_best}: it must be at least 1 and at most the beam_size of {beam_size}")
+        raise ValueError(
+            f"n_best is {n_best}: it must be at least 1 and at most the beam_size of "
+            f"{beam_size}"
+        )
     if not abs(alpha) <= 10:
-        raise ValueError(f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 means no penalty")
+        raise ValueError(
+            f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 "
+            "means no penalty"
+        )
 
 # %% ../../nbs/translation/search.ipynb #cell82
 def conclude(
-    done: Bool[Tensor, "sentence"], finished: Pool, live: Pool, config: TransformerConfig
+    done: Bool[Tensor, "sentence"],
+    finished: Pool,
+    live: Pool,
+    config: TransformerConfig,
 ) -> list[list[Hypothesis]]:
-    """For each sentence that is done its finished hypotheses, best first, and live ones in the places left over.
+    """For each sentence that is done its finished hypotheses, best first, and live ones
+    in the places left over.
 
     Places that were never filled (−∞) are left out.
     """
     pool = join(finished, live).sentences(done.nonzero().squeeze(1))
-    each = [hypotheses(*row, config) for row in zip(pool.tokens, pool.totals, pool.scores, strict=True)]
+    each = [
+        hypotheses(*row, config)
+        for row in zip(pool.tokens, pool.totals, pool.scores, strict=True)
+    ]
     real = [[h for h in found if h.log_probability > -math.inf] for found in each]
     return [found[: finished.scores.size(1)] for found in real]
 
 # %% ../../nbs/translation/search.ipynb #cell84
 @torch.inference_mode()
 def beam(
-    model: StepModel, src: Int[Tensor, "batch src"], beam_size: int = 4, alpha: float = 0.6,
-    max_length: int | None = None, n_best: int = 1,
+    model: StepModel,
+    src: Int[Tensor, "batch src"],
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    max_length: int | None = None,
+    n_best: int = 1,
 ) -> list[list[Hypothesis]]:
-    """The n best hypotheses of each source by beam search with the paper's length penalty, §6.1, best first.
+    """The n best hypotheses of each source by beam search with the paper's length
+    penalty, §6.1, best first.
 
-    If a sentence's output limit comes before n hypotheses have ended, live ones fill the list, marked unfinished.
-    Raises: ValueError as `check_source`, `check_beam` and `length_limits`.
+    If a sentence's output limit comes before n hypotheses have ended, live ones fill
+    the list, marked unfinished. Raises: ValueError as `check_source`, `check_beam` and
+    `length_limits`.
     """
     check_source(model, src)
     check_beam(beam_size, n_best, alpha)
     config, limits = model.config, length_limits(src, model.config, max_length)
     width = int(limits.max()) if len(src) else 0
     rows = everyone = torch.arange(len(src), device=src.device)
-    live, finished = (empty_pool(src, kept, width, config.pad_id) for kept in (beam_size, n_best))
+    live, finished = (
+        empty_pool(src, kept, width, config.pad_id) for kept in (beam_size, n_best)
+    )
     live.totals[:, 0] = 0.0
     results: list[list[Hypothesis]] = [[] for _ in src]
-    tokens, cache = src.new_full((len(src), beam_size), config.bos_id), start_beams(model, src, beam_size)
+    tokens, cache = (
+        src.new_full((len(src), beam_size), config.bos_id),
+        start_beams(model, src, beam_size),
+    )
     for length in range(1, width + 1):
         logits = model.step(tokens.flatten(), cache)
         found = next_tokens(logits, partial(best, count=2 * beam_size), config)
         steps, tokens = (each.unflatten(0, tokens.shape) for each in found)
-        live, finished, parents = advance(live, finished, steps, tokens, length, alpha, config.eos_id)
-        done = nothing_better(live, finished, length, limits, alpha) | (limits == length)
+        live, finished, parents = advance(
+            live, finished, steps, tokens, length, alpha, config.eos_id
+        )
+        done = nothing_better(live, finished, length, limits, alpha) | (
+            limits == length
+        )
         going = everyone[: len(rows)]
         if done.any():
-            for row, answer in zip(rows[done].tolist(), conclude(done, finished, live, config), strict=True):
+            for row, answer in zip(
+                rows[done].tolist(), conclude(done, finished, live, config), strict=True
+            ):
                 results[row] = answer
             if done.all():
                 break
             going = survivors(~done)
-            rows, limits, live, finished = rows[going], limits[going], live.sentences(going), finished.sentences(going)
+            rows, limits, live, finished = (
+                rows[going],
+                limits[going],
+                live.sentences(going),
+                finished.sentences(going),
+            )
         move_beams(cache, going, parents)
         tokens = live.tokens[:, :, length - 1]
     return results

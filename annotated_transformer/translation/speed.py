@@ -28,11 +28,26 @@ from .search import move_beams, start_beams
 
 # %% ../../nbs/translation/speed.ipynb #cell8
 def step_weights(model: Transformer) -> int:
-    """How many weights of matrices one decoding step reads and multiplies, the output layer's included."""
+    """How many weights of matrices one decoding step reads and multiplies, the output
+    layer's included.
+    """
     count = model.tgt_embedding.weight.numel()
     for layer in cast(Iterable[DecoderLayer], model.decoder.layers):
-        own, source, net = layer.self_attention, layer.source_attention, layer.feed_forward
-        read = [own.W_Q, own.W_K, own.W_V, own.W_O, source.W_Q, source.W_O, net.W_1, net.W_2]
+        own, source, net = (
+            layer.self_attention,
+            layer.source_attention,
+            layer.feed_forward,
+        )
+        read = [
+            own.W_Q,
+            own.W_K,
+            own.W_V,
+            own.W_O,
+            source.W_Q,
+            source.W_O,
+            net.W_1,
+            net.W_2,
+        ]
         count += sum(linear.weight.numel() for linear in read)
     return count
 
@@ -40,19 +55,38 @@ def step_weights(model: Transformer) -> int:
 PACKED_ROWS, LARGE = 32, 2**19
 
 
-def mkl_packed(weight: Float[Tensor, "out in"], rows: int = PACKED_ROWS) -> Tensor | None:
-    """A large matrix as MKL wants it for up to so many rows; None for a small one, or where MKL can't be asked."""
-    has_mkl = torch.backends.mkl.is_available() and hasattr(torch.ops.mkl, "_mkl_linear")
-    if not has_mkl or weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.numel() < LARGE:
+def mkl_packed(
+    weight: Float[Tensor, "out in"], rows: int = PACKED_ROWS
+) -> Tensor | None:
+    """A large matrix as MKL wants it for up to so many rows; None for a small one, or
+    where MKL can't be asked.
+    """
+    has_mkl = torch.backends.mkl.is_available() and hasattr(
+        torch.ops.mkl, "_mkl_linear"
+    )
+    if (
+        not has_mkl
+        or weight.device.type != "cpu"
+        or weight.dtype != torch.float32
+        or weight.numel() < LARGE
+    ):
         return None
     return torch.ops.mkl._mkl_reorder_linear_weight(weight.detach().contiguous(), rows)
 
 # %% ../../nbs/translation/speed.ipynb #cell22
 class Float32Linear:
-    """x W^T + b as it is; the transpose is laid out once, and a large matrix a second time for 2 to 32 rows."""
+    """x W^T + b as it is; the transpose is laid out once, and a large matrix a second
+    time for 2 to 32 rows.
+    """
 
-    def __init__(self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None):
-        self.weight, self.packed, self.dtype = weight.detach().t().contiguous(), mkl_packed(weight), weight.dtype
+    def __init__(
+        self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None
+    ):
+        self.weight, self.packed, self.dtype = (
+            weight.detach().t().contiguous(),
+            mkl_packed(weight),
+            weight.dtype,
+        )
         self.bias = None if bias is None else bias.detach().clone()
 
     def __getstate__(self) -> dict:
@@ -64,22 +98,35 @@ class Float32Linear:
         vars(self).update(state)
         self.packed = mkl_packed(self.weight.t())
 
-    def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
+    def __call__(
+        self, x: Float[Tensor, "rows in"], relu: bool = False
+    ) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
         if self.packed is not None and 1 < len(x) <= PACKED_ROWS:
-            # the last number has to be that of the rows, or PyTorch takes the matrix that isn't packed
-            y = torch.ops.mkl._mkl_linear(x, self.packed, self.weight.t(), self.bias, len(x))
+            # the last number has to be that of the rows, or PyTorch takes the matrix
+            # that isn't packed
+            y = torch.ops.mkl._mkl_linear(
+                x, self.packed, self.weight.t(), self.bias, len(x)
+            )
         else:
-            y = torch.mm(x, self.weight) if self.bias is None else torch.addmm(self.bias, x, self.weight)
+            y = (
+                torch.mm(x, self.weight)
+                if self.bias is None
+                else torch.addmm(self.bias, x, self.weight)
+            )
         return y.relu_() if relu else y
 
 # %% ../../nbs/translation/speed.ipynb #cell24
 class BFloat16Linear:
-    """x W^T + b with weights and inputs rounded to bfloat16; packed for oneDNN where the CPU can use that."""
+    """x W^T + b with weights and inputs rounded to bfloat16; packed for oneDNN where
+    the CPU can use that.
+    """
 
     dtype = torch.bfloat16
 
-    def __init__(self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None):
+    def __init__(
+        self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None
+    ):
         self.weight = weight.detach().bfloat16()
         self.bias = None if bias is None else bias.detach().bfloat16()
         on_cpu = weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
@@ -87,11 +134,15 @@ class BFloat16Linear:
         if self.by_onednn:
             self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight)
 
-    def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
+    def __call__(
+        self, x: Float[Tensor, "rows in"], relu: bool = False
+    ) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
         if self.by_onednn:
             after = "relu" if relu else "none"
-            return torch.ops.mkldnn._linear_pointwise(x.bfloat16(), self.weight, self.bias, after, [], "")
+            return torch.ops.mkldnn._linear_pointwise(
+                x.bfloat16(), self.weight, self.bias, after, [], ""
+            )
         y = F.linear(x.bfloat16(), self.weight, self.bias)
         return y.relu_() if relu else y
 
@@ -100,8 +151,15 @@ class RoundedMatrix:
     """Weights as 8-bit whole numbers, with one scale for each output."""
 
     def __init__(self, weight: Float[Tensor, "out in"]):
-        self.scale = (weight.detach().abs().amax(dim=1) / 127).clamp(min=1e-8).bfloat16()
-        self.numbers = (weight.detach() / self.scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+        self.scale = (
+            (weight.detach().abs().amax(dim=1) / 127).clamp(min=1e-8).bfloat16()
+        )
+        self.numbers = (
+            (weight.detach() / self.scale.float()[:, None])
+            .round()
+            .clamp(-127, 127)
+            .to(torch.int8)
+        )
 
     def serves(self, x: Float[Tensor, "rows in"]) -> bool:
         """Whether `times_row` can take it: one row, of inputs in sixteens."""
@@ -115,11 +173,17 @@ class RoundedMatrix:
 class Int8Linear(BFloat16Linear):
     """x W^T + b with 8-bit weights, which several rows meet as bfloat16."""
 
-    def __init__(self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None):
+    def __init__(
+        self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None
+    ):
         self.rounded = RoundedMatrix(weight)
-        super().__init__(self.rounded.numbers * self.rounded.scale.float()[:, None], bias)
+        super().__init__(
+            self.rounded.numbers * self.rounded.scale.float()[:, None], bias
+        )
 
-    def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
+    def __call__(
+        self, x: Float[Tensor, "rows in"], relu: bool = False
+    ) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
         if not self.rounded.serves(x):
             return super().__call__(x, relu)
@@ -129,31 +193,62 @@ class Int8Linear(BFloat16Linear):
 
 # %% ../../nbs/translation/speed.ipynb #cell32
 class DynamicInt8Linear:
-    """x W^T + b with 8-bit weights, and inputs rounded to 8 bits as they come, each row with a scale of its own.
+    """x W^T + b with 8-bit weights, and inputs rounded to 8 bits as they come, each row
+    with a scale of its own.
 
-    A single row meets rounded weights, and is not rounded itself. On a CPU without VNNI sums of products of large
-    numbers are cut off.
+    A single row meets rounded weights, and is not rounded itself. On a CPU without VNNI
+    sums of products of large numbers are cut off.
     """
 
     dtype = torch.float32
 
-    def __init__(self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None):
+    def __init__(
+        self, weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None
+    ):
         self.rounded = RoundedMatrix(weight)
         self.packed = torch.ops.onednn.qlinear_prepack(self.rounded.numbers, None)
-        self.scale, self.zeros = self.rounded.scale.float(), torch.zeros(len(weight), dtype=torch.long)
+        self.scale, self.zeros = (
+            self.rounded.scale.float(),
+            torch.zeros(len(weight), dtype=torch.long),
+        )
         self.bias = None if bias is None else bias.detach().clone()
 
     def times_rows(self, x: Float[Tensor, "rows in"]) -> Float[Tensor, "rows out"]:
         """Whole numbers times whole numbers, and then the scales."""
         largest = x.abs().amax(dim=1, keepdim=True).clamp_(min=1e-8)
-        whole = (x * (127 / largest)).round_().to(torch.int8).view(torch.uint8).bitwise_xor_(128)  # 128 more
+        whole = (
+            (x * (127 / largest))
+            .round_()
+            .to(torch.int8)
+            .view(torch.uint8)
+            .bitwise_xor_(128)
+        )  # 128 more
         product = torch.ops.onednn.qlinear_pointwise(
-            whole, 1 / 127, 128, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], "")
+            whole,
+            1 / 127,
+            128,
+            self.packed,
+            self.scale,
+            self.zeros,
+            None,
+            1.0,
+            0,
+            torch.float32,
+            "none",
+            [],
+            "",
+        )
         return product.mul_(largest)
 
-    def __call__(self, x: Float[Tensor, "rows in"], relu: bool = False) -> Float[Tensor, "rows out"]:
+    def __call__(
+        self, x: Float[Tensor, "rows in"], relu: bool = False
+    ) -> Float[Tensor, "rows out"]:
         """The product, the bias, and on request the cut at zero."""
-        y = self.rounded.times_row(x).float() if self.rounded.serves(x) else self.times_rows(x)
+        y = (
+            self.rounded.times_row(x).float()
+            if self.rounded.serves(x)
+            else self.times_rows(x)
+        )
         y = y if self.bias is None else y.add_(self.bias)
         return y.relu_() if relu else y
 
@@ -162,23 +257,37 @@ def dynamic_int8(
     weight: Float[Tensor, "out in"], bias: Float[Tensor, "out"] | None = None
 ) -> DynamicInt8Linear | Float32Linear:
     """A large matrix in whole numbers, a small one in float32."""
-    return (DynamicInt8Linear if weight.numel() >= LARGE else Float32Linear)(weight, bias)
+    return (DynamicInt8Linear if weight.numel() >= LARGE else Float32Linear)(
+        weight, bias
+    )
 
 # %% ../../nbs/translation/speed.ipynb #cell39
 def dynamic_int8_pays() -> bool:
-    """Whether this CPU has an instruction for products of 8-bit numbers (VNNI), but no units for bfloat16 (AMX)."""
+    """Whether this CPU has an instruction for products of 8-bit numbers (VNNI), but no
+    units for bfloat16 (AMX).
+    """
     return torch.cpu._is_vnni_supported() and not torch.cpu._is_amx_tile_supported()
 
 # %% ../../nbs/translation/speed.ipynb #cell40
 def linear_kind(precision: str, device: torch.device) -> Callable:
-    """The linear layer of this precision. Raises: ValueError for an unknown one, or int8 elsewhere than on a CPU."""
+    """The linear layer of this precision.
+
+    Raises: ValueError for an unknown one, or int8 elsewhere than on a CPU.
+    """
     kinds: dict[str, Callable] = {
-        "float32": Float32Linear, "bfloat16": BFloat16Linear,
-        "int8": dynamic_int8 if dynamic_int8_pays() else Int8Linear}
+        "float32": Float32Linear,
+        "bfloat16": BFloat16Linear,
+        "int8": dynamic_int8 if dynamic_int8_pays() else Int8Linear,
+    }
     if precision not in kinds:
-        raise ValueError(f"unknown precision {precision!r}: {nearest(precision, list(kinds))}")
+        raise ValueError(
+            f"unknown precision {precision!r}: {nearest(precision, list(kinds))}"
+        )
     if precision == "int8" and device.type != "cpu":
-        raise ValueError(f"int8 runs on a CPU, and the model is on {device}: choose bfloat16 or float32")
+        raise ValueError(
+            f"int8 runs on a CPU, and the model is on {device}: choose bfloat16 or "
+            "float32"
+        )
     return kinds[precision]
 
 # %% ../../nbs/translation/speed.ipynb #cell42
@@ -197,25 +306,38 @@ class Padding:
         """The rows at their places, and zeros elsewhere."""
         if self.places is None:
             return rows
-        return rows.new_zeros(self.shape.numel(), rows.size(1)).index_copy_(0, self.places, rows)
+        return rows.new_zeros(self.shape.numel(), rows.size(1)).index_copy_(
+            0, self.places, rows
+        )
 
 # %% ../../nbs/translation/speed.ipynb #cell45
 class Projections:
-    """Several projections of one input as one product, cut into heads; those of a group come out side by side."""
+    """Several projections of one input as one product, cut into heads; those of a group
+    come out side by side.
+    """
 
     def __init__(self, linear: Callable, h: int, *groups: list[nn.Linear]):
-        heads = [torch.cat([matrix.weight.unflatten(0, (h, -1)) for matrix in group], dim=1) for group in groups]
+        heads = [
+            torch.cat([matrix.weight.unflatten(0, (h, -1)) for matrix in group], dim=1)
+            for group in groups
+        ]
         self.h, self.sizes = h, [head.size(1) for head in heads]
         self.width = sum(self.sizes)
         self.product = linear(torch.cat(heads, dim=1).flatten(0, 1))
 
-    def cut(self, y: Float[Tensor, "rows h_d"], sentences: int, each: int) -> Float[Tensor, "sentence h each d"]:
-        """The heads of a product whose first `each` rows are the first sentence's, the next the second's, …"""
+    def cut(
+        self, y: Float[Tensor, "rows h_d"], sentences: int, each: int
+    ) -> Float[Tensor, "sentence h each d"]:
+        """The heads of a product whose first `each` rows are the first sentence's, the
+        next the second's, …
+        """
         if each == 1:  # nothing to exchange
             return y.view(sentences, self.h, 1, self.width)
         return y.view(sentences, each, self.h, self.width).transpose(1, 2)
 
-    def heads(self, x: Float[Tensor, "rows d_model"], sentences: int, each: int) -> Float[Tensor, "sentence h each d"]:
+    def heads(
+        self, x: Float[Tensor, "rows d_model"], sentences: int, each: int
+    ) -> Float[Tensor, "sentence h each d"]:
         """All groups side by side."""
         return self.cut(self.product(x), sentences, each)
 
@@ -234,18 +356,26 @@ class Projections:
 
 # %% ../../nbs/translation/speed.ipynb #cell48
 def attend(
-    query: Float[Tensor, "sentence h query d_k"], key: Float[Tensor, "sentence h key d_k"],
-    value: Float[Tensor, "sentence h key d_v"], mask: Float[Tensor, "..."] | None,
+    query: Float[Tensor, "sentence h query d_k"],
+    key: Float[Tensor, "sentence h key d_k"],
+    value: Float[Tensor, "sentence h key d_v"],
+    mask: Float[Tensor, "..."] | None,
 ) -> Float[Tensor, "rows h_d"]:
-    """Equation (1) by the fused kernel, the heads side by side again; `mask` is added to the scores: 0 or −∞."""
+    """Equation (1) by the fused kernel, the heads side by side again; `mask` is added
+    to the scores: 0 or −∞.
+    """
     heads = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     sentences, h, each, d_v = heads.shape
-    return (heads if each == 1 else heads.transpose(1, 2)).reshape(sentences * each, h * d_v)
+    return (heads if each == 1 else heads.transpose(1, 2)).reshape(
+        sentences * each, h * d_v
+    )
 
 # %% ../../nbs/translation/speed.ipynb #cell50
 def additive(mask: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
     """0 where the mask is True, −∞ elsewhere."""
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -math.inf)
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
+        ~mask, -math.inf
+    )
 
 # %% ../../nbs/translation/speed.ipynb #cell51
 class FastAddNorm:
@@ -253,9 +383,16 @@ class FastAddNorm:
 
     def __init__(self, part: AddNorm):
         norm = part.norm
-        self.settings = (norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps)
+        self.settings = (
+            norm.normalized_shape,
+            norm.weight.detach(),
+            norm.bias.detach(),
+            norm.eps,
+        )
 
-    def __call__(self, x: Float[Tensor, "rows d"], y: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
+    def __call__(
+        self, x: Float[Tensor, "rows d"], y: Float[Tensor, "rows d"]
+    ) -> Float[Tensor, "rows d"]:
         """Add, normalise."""
         return torch.layer_norm(x + y, *self.settings)
 
@@ -264,9 +401,14 @@ class FastFeedForward:
     """Equation (2) with prepared weights."""
 
     def __init__(self, net: FeedForward, linear: Callable):
-        self.W_1, self.W_2 = linear(net.W_1.weight, net.W_1.bias), linear(net.W_2.weight, net.W_2.bias)
+        self.W_1, self.W_2 = (
+            linear(net.W_1.weight, net.W_1.bias),
+            linear(net.W_2.weight, net.W_2.bias),
+        )
 
-    def __call__(self, x: Float[Tensor, "rows d_model"]) -> Float[Tensor, "rows d_model"]:
+    def __call__(
+        self, x: Float[Tensor, "rows d_model"]
+    ) -> Float[Tensor, "rows d_model"]:
         """Widen, cut off the negatives, narrow."""
         return self.W_2(self.W_1(x, relu=True))
 
@@ -283,7 +425,10 @@ class FastEncoderLayer:
         self.after_feed_forward = FastAddNorm(layer.after_feed_forward)
 
     def __call__(
-        self, x: Float[Tensor, "rows d_model"], padding: Padding, src_mask: Float[Tensor, "sentence 1 1 src"]
+        self,
+        x: Float[Tensor, "rows d_model"],
+        padding: Padding,
+        src_mask: Float[Tensor, "sentence 1 1 src"],
     ) -> Float[Tensor, "rows d_model"]:
         """The real positions of all sentences, as rows."""
         query, key, value = self.inward.padded(x, padding)
@@ -293,10 +438,14 @@ class FastEncoderLayer:
 
 # %% ../../nbs/translation/speed.ipynb #cell57
 class LayerMemory:
-    """One decoder layer's keys and values: the source's, and those of all beams of a sentence, by position."""
+    """One decoder layer's keys and values: the source's, and those of all beams of a
+    sentence, by position.
+    """
 
     def __init__(
-        self, source_key: Float[Tensor, "sentence h src d_k"], source_value: Float[Tensor, "sentence h src d_v"]
+        self,
+        source_key: Float[Tensor, "sentence h src d_k"],
+        source_value: Float[Tensor, "sentence h src d_v"],
     ):
         self.source = source_key.contiguous(), source_value.contiguous()
         self.sizes = source_key.size(3), source_value.size(3)
@@ -304,51 +453,88 @@ class LayerMemory:
 
     def write(
         self, at: int, new: Float[Tensor, "sentence h beam d"], positions: int = 32
-    ) -> tuple[Float[Tensor, "sentence h past d_k"], Float[Tensor, "sentence h past d_v"]]:
-        """Put one position of each beam at this place; keys and values up to it. Room comes for so many at a time."""
+    ) -> tuple[
+        Float[Tensor, "sentence h past d_k"], Float[Tensor, "sentence h past d_v"]
+    ]:
+        """Put one position of each beam at this place; keys and values up to it.
+
+        Room comes for so many at a time.
+        """
         sentences, h, beam, d = new.shape
         if at + beam > self.past.size(2):
             room = new.new_empty(sentences, h, positions * beam, d)
             self.past = torch.cat([self.past, room], dim=2) if at else room
         self.past.narrow(2, at, beam).copy_(new)
-        key, value = self.past.narrow(2, 0, at + beam).split_with_sizes(self.sizes, dim=3)
+        key, value = self.past.narrow(2, 0, at + beam).split_with_sizes(
+            self.sizes, dim=3
+        )
         return key, value
 
-    def keep(self, going: Int[Tensor, "kept"], moved: Int[Tensor, "moved"], used: int) -> None:
-        """These sentences alone; only those at the places `moved` change theirs, and only `used` keys of them."""
+    def keep(
+        self, going: Int[Tensor, "kept"], moved: Int[Tensor, "moved"], used: int
+    ) -> None:
+        """These sentences alone; only those at the places `moved` change theirs, and
+        only `used` keys of them.
+        """
         for tensor in (*self.source, self.past[:, :, :used]):
             tensor[moved] = tensor[going[moved]]
         key, value = self.source
-        self.source, self.past = (key[: len(going)], value[: len(going)]), self.past[: len(going)]
+        self.source, self.past = (
+            (key[: len(going)], value[: len(going)]),
+            self.past[: len(going)],
+        )
 
 # %% ../../nbs/translation/speed.ipynb #cell59
 class FastCache:
-    """What decoding keeps: a `LayerMemory` for each layer, the source mask, and whose past each beam continues."""
+    """What decoding keeps: a `LayerMemory` for each layer, the source mask, and whose
+    past each beam continues.
+    """
 
-    def __init__(self, layers: list[LayerMemory], src_mask: Float[Tensor, "sentence 1 1 src"], beam_size: int):
-        self.layers, self.src_mask, self.beam_size, self.length = layers, src_mask, beam_size, 0
+    def __init__(
+        self,
+        layers: list[LayerMemory],
+        src_mask: Float[Tensor, "sentence 1 1 src"],
+        beam_size: int,
+    ):
+        self.layers, self.src_mask, self.beam_size, self.length = (
+            layers,
+            src_mask,
+            beam_size,
+            0,
+        )
         self.beams = torch.arange(beam_size, device=src_mask.device)
         self.ancestors = self.beams.new_empty(len(src_mask), beam_size, 0)
 
     def advance(self) -> Float[Tensor, "sentence 1 beam keys"] | None:
-        """Each beam becomes its own ancestor at the next position; returns who sees whose keys, as a mask to add."""
+        """Each beam becomes its own ancestor at the next position; returns who sees
+        whose keys, as a mask to add.
+        """
         if self.beam_size == 1:
             return None
         itself = self.beams.expand(len(self.ancestors), -1)[..., None]
         self.ancestors = torch.cat([self.ancestors, itself], dim=2)
-        return additive((self.ancestors[..., None] == self.beams).flatten(2)[:, None], self.src_mask.dtype)
+        return additive(
+            (self.ancestors[..., None] == self.beams).flatten(2)[:, None],
+            self.src_mask.dtype,
+        )
 
     @torch.inference_mode()
     def reorder(self, going: Int[Tensor, "kept"]) -> None:
         """Keep these sentences; the order of `survivors` moves as few as can be."""
-        moved = (going != torch.arange(len(going), device=going.device)).nonzero().squeeze(1)
+        moved = (
+            (going != torch.arange(len(going), device=going.device))
+            .nonzero()
+            .squeeze(1)
+        )
         for layer in self.layers:
             layer.keep(going, moved, self.length * self.beam_size)
         self.src_mask, self.ancestors = self.src_mask[going], self.ancestors[going]
 
     def follow(self, parents: Int[Tensor, "sentence beam"]) -> None:
         """Each beam takes over its parent's ancestors."""
-        self.ancestors = self.ancestors.gather(1, parents[..., None].expand_as(self.ancestors))
+        self.ancestors = self.ancestors.gather(
+            1, parents[..., None].expand_as(self.ancestors)
+        )
 
 # %% ../../nbs/translation/speed.ipynb #cell63
 class FastDecoderLayer:
@@ -366,58 +552,88 @@ class FastDecoderLayer:
         self.after_source_attention = FastAddNorm(layer.after_source_attention)
         self.after_feed_forward = FastAddNorm(layer.after_feed_forward)
 
-    def start(self, memory: Float[Tensor, "rows d_model"], padding: Padding) -> LayerMemory:
+    def start(
+        self, memory: Float[Tensor, "rows d_model"], padding: Padding
+    ) -> LayerMemory:
         """The source's keys and values, computed once."""
         return LayerMemory(*self.of_source.padded(memory, padding))
 
     def step(
-        self, x: Float[Tensor, "rows d_model"], kept: LayerMemory, at: int,
-        past_mask: Float[Tensor, "sentence 1 beam keys"] | None, src_mask: Float[Tensor, "sentence 1 1 src"],
+        self,
+        x: Float[Tensor, "rows d_model"],
+        kept: LayerMemory,
+        at: int,
+        past_mask: Float[Tensor, "sentence 1 beam keys"] | None,
+        src_mask: Float[Tensor, "sentence 1 1 src"],
     ) -> Float[Tensor, "rows d_model"]:
         """The newest position of every beam."""
         sentences = src_mask.size(0)
         each = x.size(0) // sentences
         query, new = self.inward(x, sentences, each)
-        x = self.after_self_attention(x, self.outward(attend(query, *kept.write(at, new), past_mask)))
+        x = self.after_self_attention(
+            x, self.outward(attend(query, *kept.write(at, new), past_mask))
+        )
         query = self.to_source.heads(x, sentences, each)
-        x = self.after_source_attention(x, self.from_source(attend(query, *kept.source, src_mask)))
+        x = self.after_source_attention(
+            x, self.from_source(attend(query, *kept.source, src_mask))
+        )
         return self.after_feed_forward(x, self.feed_forward(x))
 
 # %% ../../nbs/translation/speed.ipynb #cell65
 class FastTransformer:
-    """A trained model prepared for search: the same function, with packed weights and caches that stay in place.
+    """A trained model prepared for search: the same function, with packed weights and
+    caches that stay in place.
 
-    `precision` is that of the matrix products: "float32", "bfloat16" or, on a CPU, "int8".
+    `precision` is that of the matrix products: "float32", "bfloat16" or, on a CPU,
+    "int8".
     """
 
     training = False
 
     def __init__(self, model: Transformer, precision: str = "float32"):
         self.config, self.positions = model.config, model.positions
-        self.src_embedding, self.tgt_embedding = model.src_embedding, model.tgt_embedding
+        self.src_embedding, self.tgt_embedding = (
+            model.src_embedding,
+            model.tgt_embedding,
+        )
         linear = linear_kind(precision, self.tgt_embedding.weight.device)
-        encoder, decoder = (cast(Iterable, stack.layers) for stack in (model.encoder, model.decoder))
+        encoder, decoder = (
+            cast(Iterable, stack.layers) for stack in (model.encoder, model.decoder)
+        )
         self.encoder = [FastEncoderLayer(layer, linear) for layer in encoder]
         self.decoder = [FastDecoderLayer(layer, linear) for layer in decoder]
-        self.output, self.scale = linear(self.tgt_embedding.weight), math.sqrt(self.config.d_model)
+        self.output, self.scale = (
+            linear(self.tgt_embedding.weight),
+            math.sqrt(self.config.d_model),
+        )
         self.dtype = self.output.dtype
         self.position_codes = cast(Tensor, self.positions.table)
 
     @torch.inference_mode()
     def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> FastCache:
-        """Read the sources once; the cache has places for `beam_size` hypotheses of each."""
+        """Read the sources once; the cache has places for `beam_size` hypotheses of
+        each.
+        """
         real = padding_mask(src, self.config.pad_id)
         src_mask, padding = additive(real, self.dtype), Padding(real[:, 0, 0])
         x = padding.leave_out(self.positions(self.src_embedding(src)).flatten(0, 1))
         for layer in self.encoder:
             x = layer(x, padding, src_mask)
-        return FastCache([layer.start(x, padding) for layer in self.decoder], src_mask, beam_size)
+        return FastCache(
+            [layer.start(x, padding) for layer in self.decoder], src_mask, beam_size
+        )
 
     @torch.inference_mode()
-    def step(self, tokens: Int[Tensor, "rows"], cache: FastCache) -> Float[Tensor, "rows vocab"]:
-        """Feed one more token to each beam of each sentence; scores for the token after it."""
+    def step(
+        self, tokens: Int[Tensor, "rows"], cache: FastCache
+    ) -> Float[Tensor, "rows vocab"]:
+        """Feed one more token to each beam of each sentence; scores for the token after
+        it.
+        """
         position = rows_of(self.position_codes, cache.length, 1)
-        x = torch.add(position, F.embedding(tokens, self.tgt_embedding.weight), alpha=self.scale)
+        x = torch.add(
+            position, F.embedding(tokens, self.tgt_embedding.weight), alpha=self.scale
+        )
         at, past_mask = cache.length * cache.beam_size, cache.advance()
         for layer, kept in zip(self.decoder, cache.layers, strict=True):
             x = layer.step(x, kept, at, past_mask, cache.src_mask)
@@ -426,13 +642,17 @@ class FastTransformer:
 
 # %% ../../nbs/translation/speed.ipynb #cell67
 @start_beams.register(FastTransformer)
-def start_fast(model: FastTransformer, src: Int[Tensor, "batch src"], beam_size: int) -> FastCache:
+def start_fast(
+    model: FastTransformer, src: Int[Tensor, "batch src"], beam_size: int
+) -> FastCache:
     """A cache with places for `beam_size` hypotheses of each source."""
     return model.start(src, beam_size)
 
 # %% ../../nbs/translation/speed.ipynb #cell68
 @move_beams.register(FastCache)
-def move_fast(cache: FastCache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]) -> None:
+def move_fast(
+    cache: FastCache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]
+) -> None:
     """Keep these sentences, and let each of their beams continue its parent's past."""
     cache.follow(parents)
     if len(going) < len(parents):

@@ -29,7 +29,13 @@ from ..model.attention import MultiHeadAttention
 from ..model.config import PAD, UNK, nearest
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_model
-from .search import Hypothesis, beam, check_numbers, check_source, force
+from annotated_transformer.translation.search import (
+    Hypothesis,
+    beam,
+    check_numbers,
+    check_source,
+    force,
+)
 from .speed import FastTransformer
 
 # %% ../../nbs/translation/translator.ipynb #cell7
@@ -38,37 +44,65 @@ def count_from(first: int, texts: Sequence[str]) -> range:
     return range(first, first + len(texts))
 
 # %% ../../nbs/translation/translator.ipynb #cell8
-def check_lines(texts: Sequence[str], numbers: Iterable[int], side: str = "") -> list[str]:
-    """The texts with each run of white space made one space; `numbers` are their line numbers in messages.
+def check_lines(
+    texts: Sequence[str], numbers: Iterable[int], side: str = ""
+) -> list[str]:
+    """The texts with each run of white space made one space; `numbers` are their line
+    numbers in messages.
 
     Raises: ValueError for a bare string, a blank line, or one that was no UTF-8.
     """
     if isinstance(texts, str):
-        raise ValueError("expected a list of texts and got one string: put it in a list, [text]")
+        raise ValueError(
+            "expected a list of texts and got one string: put it in a list, [text]"
+        )
     for number, text in zip(numbers, texts, strict=True):
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        if not text.isascii() and any(
+            "\ud800" <= character <= "\udfff" for character in text
+        ):
             raise ValueError(f"{side}line {number} is not valid UTF-8: convert it")
         if not text.strip():
-            raise ValueError(f"{side}line {number} is blank: there is nothing in it to translate, so leave it out")
+            raise ValueError(
+                f"{side}line {number} is blank: there is nothing in it to translate, "
+                "so leave it out"
+            )
     return [" ".join(text.split()) for text in texts]
 
 # %% ../../nbs/translation/translator.ipynb #cell12
 def check_known(
-    line: str, row: list[int], encode: Callable[[list[str]], list[list[int]]], name: str, unk_id: int
+    line: str,
+    row: list[int],
+    encode: Callable[[list[str]], list[list[int]]],
+    name: str,
+    unk_id: int,
 ) -> None:
     """Raises: ValueError naming the characters of a line that became the unknown token."""
     if unk_id in row:
-        strange = [character for character in dict.fromkeys(line) if unk_id in encode([character])[0]] or list(line)
-        shown = [character if character.isprintable() else f"U+{ord(character):04X}" for character in strange[:20]]
+        strange = [
+            character
+            for character in dict.fromkeys(line)
+            if unk_id in encode([character])[0]
+        ] or list(line)
+        shown = [
+            character if character.isprintable() else f"U+{ord(character):04X}"
+            for character in strange[:20]
+        ]
         raise ValueError(
             f"{name} has characters that this model never saw: {' '.join(shown)}; "
-            "replace them, or let them pass as unknown (unknown='keep'; on the command line, --unknown keep)")
+            "replace them, or let them pass as unknown (unknown='keep'; on the command "
+            "line, --unknown keep)"
+        )
 
 # %% ../../nbs/translation/translator.ipynb #cell14
 def encode_each(
-    encode: Callable[[list[str]], list[list[Any]]], lines: list[str], names: Sequence[str]
+    encode: Callable[[list[str]], list[list[Any]]],
+    lines: list[str],
+    names: Sequence[str],
 ) -> list[list[Any]]:
-    """What `encode` makes of the lines. Raises: ValueError naming the line, where the tokenizer raised one without."""
+    """What `encode` makes of the lines.
+
+    Raises: ValueError naming the line, where the tokenizer raised one without.
+    """
     try:
         return encode(lines)
     except ValueError:
@@ -81,15 +115,25 @@ def encode_each(
 
 # %% ../../nbs/translation/translator.ipynb #cell15
 def encode_lines(
-    encode: Callable[[list[str]], list[list[int]]], texts: Sequence[str], limit: int, numbers: Iterable[int],
-    unknown: str = "error", side: str = "", unk_id: int = UNK, remedy: str = "shorten it",
+    encode: Callable[[list[str]], list[list[int]]],
+    texts: Sequence[str],
+    limit: int,
+    numbers: Iterable[int],
+    unknown: str = "error",
+    side: str = "",
+    unk_id: int = UNK,
+    remedy: str = "shorten it",
 ) -> list[list[int]]:
-    """Texts as rows of ids by one side's tokeniser, after every check; `remedy` is that for a text too long.
+    """Texts as rows of ids by one side's tokeniser, after every check; `remedy` is that
+    for a text too long.
 
-    Raises: ValueError naming the line that is blank, has unknown characters, or is longer than `limit` tokens.
+    Raises: ValueError naming the line that is blank, has unknown characters, or is
+    longer than `limit` tokens.
     """
     if unknown not in ("error", "keep"):
-        raise ValueError(f"unknown is {unknown!r}: {nearest(unknown, ['error', 'keep'])}")
+        raise ValueError(
+            f"unknown is {unknown!r}: {nearest(unknown, ['error', 'keep'])}"
+        )
     numbers = list(numbers)
     lines = check_lines(texts, numbers, side)
     rows = encode_each(encode, lines, [f"{side}line {number}" for number in numbers])
@@ -98,37 +142,54 @@ def encode_lines(
         if unknown == "error":
             check_known(line, row, encode, name, unk_id)
         if len(row) > limit:
-            raise ValueError(f"{name} has {len(row)} tokens, and this model reads at most {limit}: {remedy}")
+            raise ValueError(
+                f"{name} has {len(row)} tokens, and this model reads at most {limit}: "
+                f"{remedy}"
+            )
     return rows
 
 # %% ../../nbs/translation/translator.ipynb #cell19
 def split_sentences(text: str) -> list[str]:
-    """Cut after . ! ? or …, a closing quote or bracket included, before white space and what can begin a sentence.
+    """Cut after . ! ? or …, a closing quote or bracket included, before white space and
+    what can begin a sentence.
 
-    That is anything but a small Latin-1 letter, œ or a closing ». A simple rule: it also cuts after an abbreviation
-    before a capital, as in "Dr. Smith".
+    That is anything but a small Latin-1 letter, œ or a closing ». A simple rule: it
+    also cuts after an abbreviation before a capital, as in "Dr. Smith".
     """
-    return re.split(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))\s++(?!»\s|[a-zß-öø-ÿœ])""", text.strip())
+    return re.split(
+        r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))\s++(?!»\s|[a-zß-öø-ÿœ])""",
+        text.strip(),
+    )
 
 # %% ../../nbs/translation/translator.ipynb #cell22
 def cut_long(lines: list[str], tokenizer: PairTokenizer, limit: int) -> list[list[str]]:
-    """Each line as a list: itself if it has no more than `limit` tokens, else its sentences."""
+    """Each line as a list: itself if it has no more than `limit` tokens, else its
+    sentences.
+    """
     parts = []
     for line, row in zip(lines, tokenizer.encode_source(lines), strict=True):
         prefix = tokenizer.prefix(line)
-        sentences = [prefix + sentence for sentence in split_sentences(line[len(prefix) :])]
+        sentences = [
+            prefix + sentence for sentence in split_sentences(line[len(prefix) :])
+        ]
         parts.append([line] if len(row) <= limit else sentences)
     return parts
 
 # %% ../../nbs/translation/translator.ipynb #cell24
-def pad_rows(rows: list[list[int]], device: torch.device, pad_id: int = PAD) -> Int[Tensor, "batch width"]:
+def pad_rows(
+    rows: list[list[int]], device: torch.device, pad_id: int = PAD
+) -> Int[Tensor, "batch width"]:
     """Rows of ids as one tensor, padded on the right."""
     width = max(map(len, rows))
-    return torch.tensor([row + [pad_id] * (width - len(row)) for row in rows], device=device)
+    return torch.tensor(
+        [row + [pad_id] * (width - len(row)) for row in rows], device=device
+    )
 
 # %% ../../nbs/translation/translator.ipynb #cell25
 def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Places of the rows, longest first, in batches of at most `batch_tokens` with padding (one row at the least)."""
+    """Places of the rows, longest first, in batches of at most `batch_tokens` with
+    padding (one row at the least).
+    """
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     while order:
         count = max(1, batch_tokens // lengths[order[0]])
@@ -137,10 +198,16 @@ def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]
 
 # %% ../../nbs/translation/translator.ipynb #cell29
 def search_batches(
-    model: Transformer | FastTransformer, rows: list[list[int]], beam_size: int, alpha: float, n_best: int,
+    model: Transformer | FastTransformer,
+    rows: list[list[int]],
+    beam_size: int,
+    alpha: float,
+    n_best: int,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
-    """The n best hypotheses of each source row, in the order of the rows, searched in batches of similar length."""
+    """The n best hypotheses of each source row, in the order of the rows, searched in
+    batches of similar length.
+    """
     device, pad_id, results = model.tgt_embedding.weight.device, model.config.pad_id, {}
     for places in length_batches([len(row) for row in rows], batch_tokens):
         src = pad_rows([rows[place] for place in places], device, pad_id)
@@ -151,7 +218,9 @@ def search_batches(
 # %% ../../nbs/translation/translator.ipynb #cell30
 @dataclass(frozen=True)
 class Translation:
-    """One translation of one text; `score` ranks it (see `search.Hypothesis`), unfinished means cut at the limit."""
+    """One translation of one text; `score` ranks it (see `search.Hypothesis`),
+    unfinished means cut at the limit.
+    """
 
     text: str
     score: float
@@ -159,15 +228,22 @@ class Translation:
     finished: bool
 
 # %% ../../nbs/translation/translator.ipynb #cell32
-def to_translations(found: list[Hypothesis], tokenizer: PairTokenizer) -> list[Translation]:
+def to_translations(
+    found: list[Hypothesis], tokenizer: PairTokenizer
+) -> list[Translation]:
     """Hypotheses as text."""
     texts = tokenizer.decode([hypothesis.tokens for hypothesis in found])
-    return [Translation(text, h.score, h.log_probability, h.finished) for text, h in zip(texts, found, strict=True)]
+    return [
+        Translation(text, h.score, h.log_probability, h.finished)
+        for text, h in zip(texts, found, strict=True)
+    ]
 
 # %% ../../nbs/translation/translator.ipynb #cell35
 @dataclass(frozen=True)
 class Score:
-    """How probable a given translation is: natural logarithms, for the whole and for each token, the end included."""
+    """How probable a given translation is: natural logarithms, for the whole and for
+    each token, the end included.
+    """
 
     total: float
     tokens: list[str]
@@ -175,11 +251,19 @@ class Score:
 
 # %% ../../nbs/translation/translator.ipynb #cell36
 def force_batches(
-    model: Transformer, sources: list[list[int]], targets: list[list[int]], batch_tokens: int
+    model: Transformer,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    batch_tokens: int,
 ) -> list[list[float]]:
-    """The log-probability of each target token, by row, forced in batches of similar length."""
+    """The log-probability of each target token, by row, forced in batches of similar
+    length.
+    """
     device, pad_id, results = model.tgt_embedding.weight.device, model.config.pad_id, {}
-    lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    lengths = [
+        max(len(source), len(target))
+        for source, target in zip(sources, targets, strict=True)
+    ]
     for places in length_batches(lengths, batch_tokens):
         chosen = [targets[place] for place in places]
         src = pad_rows([sources[place] for place in places], device, pad_id)
@@ -194,8 +278,12 @@ RECORDING = Lock()
 
 
 @contextmanager
-def record_attention(model: Transformer) -> Iterator[dict[str, Float[Tensor, "batch head query key"]]]:
-    """Within this context each uncached pass of the model in this thread leaves its attention weights, by module."""
+def record_attention(
+    model: Transformer,
+) -> Iterator[dict[str, Float[Tensor, "batch head query key"]]]:
+    """Within this context each uncached pass of the model in this thread leaves its
+    attention weights, by module.
+    """
     weights: dict[str, Tensor] = {}
     here = get_ident()
 
@@ -203,11 +291,18 @@ def record_attention(model: Transformer) -> Iterator[dict[str, Float[Tensor, "ba
         def record(module: MultiHeadAttention, arguments: tuple) -> None:
             if get_ident() == here:
                 weights[name] = module.weights(*arguments)
+
         return record
 
-    modules = [(name, m) for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)]
+    modules = [
+        (name, m)
+        for name, m in model.named_modules()
+        if isinstance(m, MultiHeadAttention)
+    ]
     with RECORDING:  # one thread at a time
-        handles = [module.register_forward_pre_hook(recorder(name)) for name, module in modules]
+        handles = [
+            module.register_forward_pre_hook(recorder(name)) for name, module in modules
+        ]
         try:
             yield weights
         finally:
@@ -217,9 +312,11 @@ def record_attention(model: Transformer) -> Iterator[dict[str, Float[Tensor, "ba
 # %% ../../nbs/translation/translator.ipynb #cell40
 @dataclass(frozen=True)
 class Attention:
-    """All attention weights of one sentence pair, as (layer, head, query, key); each row of queries sums to 1.
+    """All attention weights of one sentence pair, as (layer, head, query, key); each
+    row of queries sums to 1.
 
-    A decoder row stands for the `target` token it predicts; the keys of `decoder` are the `inputs` it read by then.
+    A decoder row stands for the `target` token it predicts; the keys of `decoder` are
+    the `inputs` it read by then.
     """
 
     source: list[str]
@@ -230,7 +327,10 @@ class Attention:
     cross: Float[Tensor, "decoder_layer head tgt src"]
 
     def chart(self, kind: str = "cross", layer: int = 1, head: int = 1) -> Any:
-        """One head as an Altair chart; layers and heads count from 1, as in the paper. Raises: ValueError."""
+        """One head as an Altair chart; layers and heads count from 1, as in the paper.
+
+        Raises: ValueError.
+        """
         from annotated_transformer.plots import attention_chart
 
         axes = {
@@ -239,12 +339,24 @@ class Attention:
             "cross": (self.cross, self.target, self.source),
         }
         if kind not in axes:
-            raise ValueError(f"unknown kind of attention {kind!r}: {nearest(kind, list(axes))}")
+            raise ValueError(
+                f"unknown kind of attention {kind!r}: {nearest(kind, list(axes))}"
+            )
         weights, queries, keys = axes[kind]
-        for name, number, count in (("layer", layer, weights.size(0)), ("head", head, weights.size(1))):
+        for name, number, count in (
+            ("layer", layer, weights.size(0)),
+            ("head", head, weights.size(1)),
+        ):
             if not 1 <= number <= count:
-                raise ValueError(f"{name} is {number}: this model has {name}s 1 to {count}")
-        return attention_chart(weights[layer - 1, head - 1], queries, keys, f"{kind}, layer {layer}, head {head}")
+                raise ValueError(
+                    f"{name} is {number}: this model has {name}s 1 to {count}"
+                )
+        return attention_chart(
+            weights[layer - 1, head - 1],
+            queries,
+            keys,
+            f"{kind}, layer {layer}, head {head}",
+        )
 
 # %% ../../nbs/translation/translator.ipynb #cell42
 def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
@@ -253,7 +365,9 @@ def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
     return [{"[bos]": "<s>", "[eos]": "</s>"}.get(token, token) for token in tokens]
 
 # %% ../../nbs/translation/translator.ipynb #cell43
-def look_inside(model: Transformer, tokenizer: PairTokenizer, source: list[int], target: list[int]) -> Attention:
+def look_inside(
+    model: Transformer, tokenizer: PairTokenizer, source: list[int], target: list[int]
+) -> Attention:
     """The attention of one pass over one pair of ids, as recorded module by module."""
     device = model.tgt_embedding.weight.device
     src, inputs = pad_rows([source], device), [model.config.bos_id, *target[:-1]]
@@ -264,30 +378,45 @@ def look_inside(model: Transformer, tokenizer: PairTokenizer, source: list[int],
     def stack(part: str) -> Float[Tensor, "layer head query key"]:
         side, module = part.split(".")
         depth = len(getattr(model, side).layers)
-        stacked = torch.cat([weights[f"{side}.layers.{i}.{module}"] for i in range(depth)]).float().cpu()
+        stacked = (
+            torch.cat([weights[f"{side}.layers.{i}.{module}"] for i in range(depth)])
+            .float()
+            .cpu()
+        )
         check_numbers(stacked)
         return stacked
 
     return Attention(
-        token_labels(tokenizer.source, source), token_labels(tokenizer.target, target),
+        token_labels(tokenizer.source, source),
+        token_labels(tokenizer.target, target),
         token_labels(tokenizer.target, inputs),
-        stack("encoder.self_attention"), stack("decoder.self_attention"), stack("decoder.source_attention"))
+        stack("encoder.self_attention"),
+        stack("decoder.self_attention"),
+        stack("decoder.source_attention"),
+    )
 
 # %% ../../nbs/translation/translator.ipynb #cell45
 def find_device(name: str) -> torch.device:
-    """The device of this name, after a trial that it works. Raises: ValueError when it is not there."""
+    """The device of this name, after a trial that it works.
+
+    Raises: ValueError when it is not there.
+    """
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
         there = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
         there += ["mps"] * torch.backends.mps.is_available()
-        raise ValueError(f"device {name!r} is not there: choose one of {', '.join(there)}") from None
+        raise ValueError(
+            f"device {name!r} is not there: choose one of {', '.join(there)}"
+        ) from None
     return device
 
 # %% ../../nbs/translation/translator.ipynb #cell47
 class TextModel:
-    """A model with its tokenizer: how probable it finds a given translation, and where it looks."""
+    """A model with its tokenizer: how probable it finds a given translation, and where
+    it looks.
+    """
 
     def __init__(self, model: Transformer, tokenizer: PairTokenizer):
         self.model = model.eval()
@@ -296,54 +425,115 @@ class TextModel:
 
     def _rows(self, texts: Sequence[str], side: str, unknown: str) -> list[list[int]]:
         """Ids of the texts of one side, "source " or "target ", after every check."""
-        encode = self.tokenizer.encode_source if side == "source " else self.tokenizer.encode_target
-        return encode_lines(encode, texts, self.limit, count_from(1, texts), unknown, side, self.tokenizer.unk_id)
+        encode = (
+            self.tokenizer.encode_source
+            if side == "source "
+            else self.tokenizer.encode_target
+        )
+        return encode_lines(
+            encode,
+            texts,
+            self.limit,
+            count_from(1, texts),
+            unknown,
+            side,
+            self.tokenizer.unk_id,
+        )
 
     def score(
-        self, src: Sequence[str], tgt: Sequence[str], unknown: str = "error", batch_tokens: int = 4096
+        self,
+        src: Sequence[str],
+        tgt: Sequence[str],
+        unknown: str = "error",
+        batch_tokens: int = 4096,
     ) -> list[Score]:
-        """The log-probability of each target given its source. Raises: ValueError naming the line."""
+        """The log-probability of each target given its source.
+
+        Raises: ValueError naming the line.
+        """
         if len(src) != len(tgt):
-            raise ValueError(f"{len(src)} sources and {len(tgt)} targets: each source needs its own target")
-        sources, targets = self._rows(src, "source ", unknown), self._rows(tgt, "target ", unknown)
+            raise ValueError(
+                f"{len(src)} sources and {len(tgt)} targets: each source needs its own "
+                "target"
+            )
+        sources, targets = (
+            self._rows(src, "source ", unknown),
+            self._rows(tgt, "target ", unknown),
+        )
         scores = force_batches(self.model, sources, targets, batch_tokens)
         labels = [token_labels(self.tokenizer.target, row) for row in targets]
-        return [Score(sum(row), tokens, row) for tokens, row in zip(labels, scores, strict=True)]
+        return [
+            Score(sum(row), tokens, row)
+            for tokens, row in zip(labels, scores, strict=True)
+        ]
 
-    def attention(self, src: str, tgt: str | None = None, unknown: str = "error") -> Attention:
-        """Every attention weight for one sentence and its given translation, or else the readable model's own."""
+    def attention(
+        self, src: str, tgt: str | None = None, unknown: str = "error"
+    ) -> Attention:
+        """Every attention weight for one sentence and its given translation, or else
+        the readable model's own.
+        """
         sources = self._rows([src], "source ", unknown)
         if tgt is not None:
             target = self._rows([tgt], "target ", unknown)[0]
         else:
-            best = search_batches(self.model, sources, beam_size=4, alpha=0.6, n_best=1, batch_tokens=1)[0][0]
+            best = search_batches(
+                self.model, sources, beam_size=4, alpha=0.6, n_best=1, batch_tokens=1
+            )[0][0]
             target = best.tokens + [self.model.config.eos_id] * best.finished
         return look_inside(self.model, self.tokenizer, sources[0], target)
 
 # %% ../../nbs/translation/translator.ipynb #cell49
 def encode_parts(
-    tokenizer: PairTokenizer, texts: Sequence[str], limit: int, numbers: Sequence[int], split: bool, unknown: str
+    tokenizer: PairTokenizer,
+    texts: Sequence[str],
+    limit: int,
+    numbers: Sequence[int],
+    split: bool,
+    unknown: str,
 ) -> tuple[list[int], list[list[int]]]:
-    """Rows of ids, and for each the number of its line; with `split` a line that is too long has several rows."""
+    """Rows of ids, and for each the number of its line; with `split` a line that is too
+    long has several rows.
+    """
     lines = check_lines(texts, numbers)
     cut = partial(cut_long, tokenizer=tokenizer, limit=limit)
-    parts = encode_each(cut, lines, [f"line {number}" for number in numbers]) if split else [[line] for line in lines]
+    parts = (
+        encode_each(cut, lines, [f"line {number}" for number in numbers])
+        if split
+        else [[line] for line in lines]
+    )
     places = [number for number, part in zip(numbers, parts, strict=True) for _ in part]
     sentences = [sentence for part in parts for sentence in part]
-    remedy = ("it is one sentence, or can't be told from one, so shorten that" if split else
-              "shorten it, or cut it into sentences, as `translate` does with split=True (--split)")
+    remedy = (
+        "it is one sentence, or can't be told from one, so shorten that"
+        if split
+        else "shorten it, or cut it into sentences, as `translate` does with "
+        "split=True (--split)"
+    )
     rows = encode_lines(
-        tokenizer.encode_source, sentences, limit, places, unknown, unk_id=tokenizer.unk_id, remedy=remedy)
+        tokenizer.encode_source,
+        sentences,
+        limit,
+        places,
+        unknown,
+        unk_id=tokenizer.unk_id,
+        remedy=remedy,
+    )
     return places, rows
 
 # %% ../../nbs/translation/translator.ipynb #cell51
 def warn_if_cut(number: int, translation: Translation) -> None:
     """Warn of a line whose output reached its limit."""
     if not translation.finished:
-        warnings.warn(f"line {number}: the translation reached its limit and was cut there", stacklevel=4)
+        warnings.warn(
+            f"line {number}: the translation reached its limit and was cut there",
+            stacklevel=4,
+        )
 
 # %% ../../nbs/translation/translator.ipynb #cell52
-def best_first(numbers: list[int], found: list[list[Hypothesis]], tokenizer: PairTokenizer) -> list[list[Translation]]:
+def best_first(
+    numbers: list[int], found: list[list[Hypothesis]], tokenizer: PairTokenizer
+) -> list[list[Translation]]:
     """The hypotheses of each line as text; warns of a line whose best was cut."""
     results = [to_translations(hypotheses, tokenizer) for hypotheses in found]
     for number, (best, *_) in zip(numbers, results, strict=True):
@@ -352,7 +542,9 @@ def best_first(numbers: list[int], found: list[list[Hypothesis]], tokenizer: Pai
 
 # %% ../../nbs/translation/translator.ipynb #cell54
 def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
-    """The translations of one line's sentences as one text again; warns of a line whose output was cut."""
+    """The translations of one line's sentences as one text again; warns of a line whose
+    output was cut.
+    """
     outputs: dict[int, list[str]] = {number: [] for number in places}
     for number, translation in zip(places, translations, strict=True):
         outputs[number].append(translation.text)
@@ -360,72 +552,146 @@ def join_parts(places: list[int], translations: list[Translation]) -> list[str]:
     return [" ".join(sentences) for sentences in outputs.values()]
 
 # %% ../../nbs/translation/translator.ipynb #cell55
-def prepared(model: Transformer, precision: str = "float32") -> FastTransformer | Transformer:
-    """What a search runs on: the fast form of the paper's model; a model with parts of its own runs as it is.
+def prepared(
+    model: Transformer, precision: str = "float32"
+) -> FastTransformer | Transformer:
+    """What a search runs on: the fast form of the paper's model; a model with parts of
+    its own runs as it is.
 
-    The fast form has copies of the matrices and shares the rest: make a new one after training the model further.
+    The fast form has copies of the matrices and shares the rest: make a new one after
+    training the model further.
 
-    Raises: ValueError for an unknown precision, or another than float32 where there is no fast form.
+    Raises: ValueError for an unknown precision, or another than float32 where there is
+    no fast form.
     """
     if type(model) is Transformer:
         return FastTransformer(model, precision)
     if precision != "float32":
-        raise ValueError(f"precision is {precision!r}: a {type(model).__name__} is searched in float32 only")
+        raise ValueError(
+            f"precision is {precision!r}: a {type(model).__name__} is searched in "
+            "float32 only"
+        )
     return model
 
 # %% ../../nbs/translation/translator.ipynb #cell57
 class Translator(TextModel):
-    """Texts in, texts out; a text that can't be translated as it stands raises a ValueError that names its line."""
+    """Texts in, texts out; a text that can't be translated as it stands raises a
+    ValueError that names its line.
+    """
 
-    def __init__(self, model: Transformer, tokenizer: PairTokenizer, precision: str = "float32"):
+    def __init__(
+        self, model: Transformer, tokenizer: PairTokenizer, precision: str = "float32"
+    ):
         super().__init__(model, tokenizer)
         self.fast = prepared(self.model, precision)
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, device: str = "cpu", precision: str = "float32") -> "Translator":
-        """The translator of a model directory; `precision` is that of the search: float32, bfloat16 or int8.
+    def from_pretrained(
+        cls, directory: str | Path, device: str = "cpu", precision: str = "float32"
+    ) -> "Translator":
+        """The translator of a model directory; `precision` is that of the search:
+        float32, bfloat16 or int8.
 
-        Raises: ValueError if the directory is damaged, the device is not there or the precision is unknown.
+        Raises: ValueError if the directory is damaged, the device is not there or the
+        precision is unknown.
         """
         return cls(*load_model(directory, find_device(device)), precision)
 
     def n_best(
-        self, texts: Sequence[str], n: int, beam_size: int = 4, alpha: float = 0.6, unknown: str = "error",
-        batch_tokens: int = 4096, first_line: int = 1,
+        self,
+        texts: Sequence[str],
+        n: int,
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        unknown: str = "error",
+        batch_tokens: int = 4096,
+        first_line: int = 1,
     ) -> list[list[Translation]]:
-        """The n best translations of each text, best first; n is at most the beam size. Warns if the best was cut."""
-        numbers, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), False, unknown)
+        """The n best translations of each text, best first; n is at most the beam size.
+        Warns if the best was cut.
+        """
+        numbers, rows = encode_parts(
+            self.tokenizer,
+            texts,
+            self.limit,
+            count_from(first_line, texts),
+            False,
+            unknown,
+        )
         found = search_batches(self.fast, rows, beam_size, alpha, n, batch_tokens)
         return best_first(numbers, found, self.tokenizer)
 
     def translate(
-        self, texts: Sequence[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False, unknown: str = "error",
-        batch_tokens: int = 4096, first_line: int = 1,
+        self,
+        texts: Sequence[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        split: bool = False,
+        unknown: str = "error",
+        batch_tokens: int = 4096,
+        first_line: int = 1,
     ) -> list[str]:
-        """The best translation of each text; `split` cuts a text that is too long at the ends of its sentences.
+        """The best translation of each text; `split` cuts a text that is too long at
+        the ends of its sentences.
 
-        Messages count lines from `first_line`. Warns when an output reached its limit and was cut.
+        Messages count lines from `first_line`. Warns when an output reached its limit
+        and was cut.
         """
-        places, rows = encode_parts(self.tokenizer, texts, self.limit, count_from(first_line, texts), split, unknown)
+        places, rows = encode_parts(
+            self.tokenizer,
+            texts,
+            self.limit,
+            count_from(first_line, texts),
+            split,
+            unknown,
+        )
         found = search_batches(self.fast, rows, beam_size, alpha, 1, batch_tokens)
-        return join_parts(places, [to_translations(each, self.tokenizer)[0] for each in found])
+        return join_parts(
+            places, [to_translations(each, self.tokenizer)[0] for each in found]
+        )
 
     def translate_stream(
-        self, lines: Iterable[str], beam_size: int = 4, alpha: float = 0.6, split: bool = False,
-        unknown: str = "error", lines_at_once: int = 1,
+        self,
+        lines: Iterable[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        split: bool = False,
+        unknown: str = "error",
+        lines_at_once: int = 1,
     ) -> Iterator[str]:
-        """Translations of lines as they come, so many at a time; raises as `translate`, when one is asked for."""
+        """Translations of lines as they come, so many at a time; raises as `translate`,
+        when one is asked for.
+        """
         if isinstance(lines, str) or lines_at_once < 1:
-            raise ValueError("give lines one by one, not a string, and at least one at once (lines_at_once)")
+            raise ValueError(
+                "give lines one by one, not a string, and at least one at once "
+                "(lines_at_once)"
+            )
         source, number = iter(lines), 1
         while chunk := list(islice(source, lines_at_once)):
-            yield from self.translate(chunk, beam_size, alpha, split, unknown, first_line=number)
+            yield from self.translate(
+                chunk, beam_size, alpha, split, unknown, first_line=number
+            )
             number += len(chunk)
 
 # %% ../../nbs/translation/translator.ipynb #cell59
-def check_all(translator: TextModel, lines: Iterable[str], split: bool = False, unknown: str = "error") -> None:
-    """Raises for any of some lines what `Translator.translate` would, without translating."""
+def check_all(
+    translator: TextModel,
+    lines: Iterable[str],
+    split: bool = False,
+    unknown: str = "error",
+) -> None:
+    """Raises for any of some lines what `Translator.translate` would, without
+    translating.
+    """
     source, number = iter(lines), 1
     while chunk := list(islice(source, 512)):
-        encode_parts(translator.tokenizer, chunk, translator.limit, count_from(number, chunk), split, unknown)
+        encode_parts(
+            translator.tokenizer,
+            chunk,
+            translator.limit,
+            count_from(number, chunk),
+            split,
+            unknown,
+        )
         number += len(chunk)

@@ -1,11 +1,15 @@
-"""Turn nbdev notebooks into book chapters while Sphinx reads them; the files themselves stay as they are.
+"""Turn nbdev notebooks into book chapters while Sphinx reads them; the files themselves
+stay as they are.
 
 Three things happen to a notebook at `source-read`:
 
-1. nbdev's directives (`#| export`, `#| hide`, …) become the tags and cell metadata that myst-nb knows, and disappear.
+1. nbdev's directives (`#| export`, `#| hide`, …) become the tags and cell metadata that
+myst-nb knows, and disappear.
 2. Above each exported cell stands a line that links to the place where the cell went.
-3. A hidden first cell sets up figures and charts. It also names a hash of all that the chapter depends on: the cached
-   outputs of a chapter are keyed by its code cells, so a chapter runs again exactly when its own code changes, or a
+3. A hidden first cell sets up figures and charts. It also names a hash of all that the
+chapter depends on: the cached
+   outputs of a chapter are keyed by its code cells, so a chapter runs again exactly
+       when its own code changes, or a
    module that it imports, directly or through others, or a recorded run that it reads.
 """
 
@@ -31,10 +35,23 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "annotated_transformer"
 DIRECTIVE = re.compile(r"^#\|\s*([\w-]+)\s*:?\s*(.*?)\s*$")
 KNOWN = {
-    "default_exp", "export", "exports", "exporti", "hide", "echo", "code-fold", "eval", "slow", "label", "fig-cap",
+    "default_exp",
+    "export",
+    "exports",
+    "exporti",
+    "hide",
+    "echo",
+    "code-fold",
+    "eval",
+    "slow",
+    "label",
+    "fig-cap",
     "fig-alt",
 }
-SLOW_NOTE = "*The next cell takes minutes: `make test-slow` runs it, the building of this book does not.*"
+SLOW_NOTE = (
+    "*The next cell takes minutes: `make test-slow` runs it, the building of "
+    "this book does not.*"
+)
 
 QUIET = """
 import warnings
@@ -67,7 +84,8 @@ altair.renderers.enable("book")
 """
 
 
-# -- directives ------------------------------------------------------------------------------------------------------
+# -- directives
+# ------------------------------------------------------------------------------------------------------
 
 
 def unquoted(value: str) -> str:
@@ -90,7 +108,11 @@ def split_directives(source: str) -> tuple[dict[str, str], str]:
 
 def metadata(directives: dict[str, str]) -> dict:
     """The tags and settings by which myst-nb does what the directives ask for."""
-    off = {name for name in ("echo", "eval") if directives.get(name, "true").lower() == "false"}
+    off = {
+        name
+        for name in ("echo", "eval")
+        if directives.get(name, "true").lower() == "false"
+    }
     wanted = {
         "remove-cell": "hide" in directives,
         "remove-input": "echo" in off,
@@ -114,7 +136,9 @@ def public_names(source: str) -> list[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.append(node.name)
         elif isinstance(node, ast.Assign):
-            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+            names += [
+                target.id for target in node.targets if isinstance(target, ast.Name)
+            ]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names.append(node.target.id)
     return [name for name in names if not name.startswith("_")]
@@ -123,15 +147,20 @@ def public_names(source: str) -> list[str]:
 def badge(module: str, source: str) -> str:
     """The line above an exported cell, linked to the entry in the API pages."""
     names = public_names(source)
-    links = [f"{{py:obj}}`{module}.{name}`" for name in names] or [f"{{py:mod}}`{module}`"]
+    links = [f"{{py:obj}}`{module}.{name}`" for name in names] or [
+        f"{{py:mod}}`{module}`"
+    ]
     return f"::::{{container}} exported\nexported to {', '.join(links)}\n::::"
 
 
-# -- dependencies ----------------------------------------------------------------------------------------------------
+# -- dependencies
+# ----------------------------------------------------------------------------------------------------
 
 
 def imported_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
-    """Full names of whatever a piece of Python imports; relative imports count from `module`."""
+    """Full names of whatever a piece of Python imports; relative imports count from
+    `module`.
+    """
     base = module.split(".") if is_package else module.split(".")[:-1]
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -147,7 +176,14 @@ def imported_names(source: str, module: str = "", is_package: bool = False) -> s
 def module_file(name: str) -> Path | None:
     """The file of a module of the package, if there is such a module."""
     stem = ROOT.joinpath(*name.split("."))
-    return next((path for path in (stem / "__init__.py", stem.with_suffix(".py")) if path.is_file()), None)
+    return next(
+        (
+            path
+            for path in (stem / "__init__.py", stem.with_suffix(".py"))
+            if path.is_file()
+        ),
+        None,
+    )
 
 
 def read(name: str) -> str:
@@ -156,9 +192,15 @@ def read(name: str) -> str:
 
 
 def own_modules(names: set[str]) -> set[str]:
-    """The package's modules among some dotted names, with the packages that they lie in."""
+    """The package's modules among some dotted names, with the packages that they lie
+    in.
+    """
     ours = {name for name in names if name.split(".")[0] == PACKAGE}
-    parents = {".".join(parts[:i]) for parts in (name.split(".") for name in ours) for i in range(1, len(parts) + 1)}
+    parents = {
+        ".".join(parts[:i])
+        for parts in (name.split(".") for name in ours)
+        for i in range(1, len(parts) + 1)
+    }
     return {name for name in parents if module_file(name)}
 
 
@@ -181,7 +223,9 @@ def all_dependencies(names: set[str]) -> set[str]:
 
 def plain_python(source: str) -> str:
     """A cell without IPython's `%` and `!` lines, which Python can't parse."""
-    return "\n".join("" if re.match(r"\s*[%!]", line) else line for line in source.splitlines())
+    return "\n".join(
+        "" if re.match(r"\s*[%!]", line) else line for line in source.splitlines()
+    )
 
 
 def chapter_modules(code: list[str]) -> set[str]:
@@ -196,29 +240,53 @@ def chapter_modules(code: list[str]) -> set[str]:
 
 
 def data_files(text: str) -> list[Path]:
-    """Recorded runs, and files that the package ships, which a text names by file or by the folder of one run."""
+    """Recorded runs, and files that the package ships, which a text names by file or by
+    the folder of one run.
+    """
     words = set(re.findall(r"[\w.-]+", text))
-    files = [path for top in ("results", PACKAGE) for path in (ROOT / top).rglob("*") if path.is_file()]
-    shared = {ROOT / "results", *(path.parent for path in files if path.name == "__init__.py")}
-    names = {path: {path.name} | ({path.parent.name} if path.parent not in shared else set()) for path in files}
-    return sorted(path for path in files if path.suffix not in {".py", ".pyc"} and words & names[path])
+    files = [
+        path
+        for top in ("results", PACKAGE)
+        for path in (ROOT / top).rglob("*")
+        if path.is_file()
+    ]
+    shared = {
+        ROOT / "results",
+        *(path.parent for path in files if path.name == "__init__.py"),
+    }
+    names = {
+        path: {path.name} | ({path.parent.name} if path.parent not in shared else set())
+        for path in files
+    }
+    return sorted(
+        path
+        for path in files
+        if path.suffix not in {".py", ".pyc"} and words & names[path]
+    )
 
 
 def fingerprint(code: list[str]) -> str:
     """A hash of all that a chapter's outputs depend on besides its own code."""
-    # nbdev notes the id of each cell in a comment; a new paragraph of prose must not count as a change.
-    modules = {name: re.sub(r"^# %%.*\n", "", read(name), flags=re.M) for name in sorted(chapter_modules(code))}
+    # nbdev notes the id of each cell in a comment; a new paragraph of prose must not
+    # count as a change.
+    modules = {
+        name: re.sub(r"^# %%.*\n", "", read(name), flags=re.M)
+        for name in sorted(chapter_modules(code))
+    }
     digest = hashlib.sha256("\0".join(modules.values()).encode())
     for path in data_files("\n".join([*code, *modules.values()])):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-# -- the chapter -----------------------------------------------------------------------------------------------------
+# -- the chapter
+# -----------------------------------------------------------------------------------------------------
 
 
 def set_up_cell(code: list[str]) -> str:
-    """The hidden first cell: what the chapter depends on, and how its figures are shown."""
+    """The hidden first cell: what the chapter depends on, and how its figures are
+    shown.
+    """
     modules = chapter_modules(code)
     text = "\n".join([*code, *(read(name) for name in modules)])
     figures = FIGURES if re.search(r"^\s*(import|from) matplotlib", text, re.M) else ""
@@ -236,7 +304,12 @@ def chapter(notebook: dict, where: str) -> dict:
             continue
         directives, body = split_directives(source)
         for name in sorted(set(directives) - KNOWN):
-            logger.warning("unknown directive '#| %s' in %s", name, source.splitlines()[0], location=where)
+            logger.warning(
+                "unknown directive '#| %s' in %s",
+                name,
+                source.splitlines()[0],
+                location=where,
+            )
         if "default_exp" in directives:
             module = f"{PACKAGE}.{directives['default_exp']}"
         if not body or "nbdev_export()" in body:
@@ -246,11 +319,31 @@ def chapter(notebook: dict, where: str) -> dict:
             cells.append(markdown(badge(module, body)))
         if "slow" in directives and "hide" not in directives:
             cells.append(markdown(SLOW_NOTE))
-        cells.append({**cell, "source": body, "metadata": metadata(directives), "outputs": [], "execution_count": None})
+        cells.append(
+            {
+                **cell,
+                "source": body,
+                "metadata": metadata(directives),
+                "outputs": [],
+                "execution_count": None,
+            }
+        )
         code.append(body)
     if code:
-        hidden = {**markdown(""), "cell_type": "code", "outputs": [], "execution_count": None}
-        cells.insert(0, {**hidden, "source": set_up_cell(code), "metadata": {"tags": ["remove-cell"]}})
+        hidden = {
+            **markdown(""),
+            "cell_type": "code",
+            "outputs": [],
+            "execution_count": None,
+        }
+        cells.insert(
+            0,
+            {
+                **hidden,
+                "source": set_up_cell(code),
+                "metadata": {"tags": ["remove-cell"]},
+            },
+        )
     for i, cell in enumerate(cells):
         cell["id"] = f"cell-{i}"
     return {**notebook, "cells": cells}
@@ -262,13 +355,17 @@ def markdown(source: str) -> dict:
 
 
 def own_kernel_profile(app) -> None:
-    """Sphinx event: chapters run with a profile of their own, so that a reader's start-up files can't change them."""
+    """Sphinx event: chapters run with a profile of their own, so that a reader's
+    start-up files can't change them.
+    """
     profile = Path(app.outdir).parent / ".ipython" / "profile_default"
     profile.mkdir(parents=True, exist_ok=True)
     settings = "c.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
     (profile / "ipython_kernel_config.py").write_text(settings, encoding="utf-8")
     os.environ["IPYTHONDIR"] = str(profile.parent)
-    NotebookClient.startup_timeout.default_value = 300  # seconds; a busy machine is no reason to give up
+    NotebookClient.startup_timeout.default_value = (
+        300  # seconds; a busy machine is no reason to give up
+    )
 
 
 def read_chapter(app, docname: str, source: list[str]) -> None:
@@ -278,7 +375,8 @@ def read_chapter(app, docname: str, source: list[str]) -> None:
         source[0] = json.dumps(chapter(json.loads(source[0]), docname))
 
 
-# -- API pages -------------------------------------------------------------------------------------------------------
+# -- API pages
+# -------------------------------------------------------------------------------------------------------
 
 MODULES = re.compile(r"^% modules (\S+)$", re.M)
 COMMANDS = re.compile(r"^% commands (\S+)$", re.M)
@@ -294,13 +392,24 @@ ENTRY = """## {short}
 
 
 def constants(source: str) -> dict[str, str]:
-    """Public names that a module binds by assignment without a docstring (autodoc passes over them), and the values."""
+    """Public names that a module binds by assignment without a docstring (autodoc
+    passes over them), and the values.
+    """
     body = [*ast.parse(source).body, None]
     found = {}
     for node, following in zip(body, body[1:], strict=False):
-        documented = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and not documented:
-            found |= {name: ast.unparse(node.value) for name in public_names(ast.unparse(node))}
+        documented = isinstance(following, ast.Expr) and isinstance(
+            following.value, ast.Constant
+        )
+        if (
+            isinstance(node, ast.Assign | ast.AnnAssign)
+            and node.value
+            and not documented
+        ):
+            found |= {
+                name: ast.unparse(node.value)
+                for name in public_names(ast.unparse(node))
+            }
     return found
 
 
@@ -308,15 +417,23 @@ def api_entry(name: str) -> str:
     """One module's part of an API page, with the chapter that it comes from."""
     short = name.removeprefix(f"{PACKAGE}.")
     path = short.replace(".", "/")
-    link = f"Written and explained in {{doc}}`/{path}`.\n\n" if (ROOT / "nbs" / f"{path}.ipynb").is_file() else ""
+    link = (
+        f"Written and explained in {{doc}}`/{path}`.\n\n"
+        if (ROOT / "nbs" / f"{path}.ipynb").is_file()
+        else ""
+    )
     data = ""
     for constant, value in constants(read(name)).items():
-        data += f"\n.. py:data:: {constant}\n" + (f"   :value: {value}\n" if len(value) < 80 else "")
+        data += f"\n.. py:data:: {constant}\n" + (
+            f"   :value: {value}\n" if len(value) < 80 else ""
+        )
     return ENTRY.format(short=short, name=name, link=link, data=data)
 
 
 def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
-    """Sphinx event: a docstring is plain text with `code`; what reStructuredText would take for its signs is kept."""
+    """Sphinx event: a docstring is plain text with `code`; what reStructuredText would
+    take for its signs is kept.
+    """
     text = re.sub(r" *\{cite\w*(:\w+)?\}`[^`]*`", "", "\n".join(lines))
     text = re.sub(r"(?<![`:\w])`([^`\n]+)`(?!`)", r"``\1``", text)
     pieces = re.split(r"(``.*?``|\*\*\w[^*\n]*\*\*)", text)
@@ -331,7 +448,11 @@ def modules_in(name: str, order: list[str]) -> list[str]:
         return []
     if path.name != "__init__.py":
         return [name]
-    found = [f"{name}.{file.stem}" for file in path.parent.glob("*.py") if not file.stem.startswith("_")]
+    found = [
+        f"{name}.{file.stem}"
+        for file in path.parent.glob("*.py")
+        if not file.stem.startswith("_")
+    ]
     places = {f"{PACKAGE}.{doc.replace('/', '.')}": i for i, doc in enumerate(order)}
     return sorted(found, key=lambda module: (places.get(module, len(places)), module))
 
@@ -342,13 +463,28 @@ def command_entry(name: str, command: Command) -> str:
     for parameter in command.params:
         meaning = (getattr(parameter, "help", "") or "").replace("|", "\\|")
         default = parameter.default
-        if isinstance(default, str | int | float | Path) and not isinstance(default, bool) and "/" not in str(default):
+        if (
+            isinstance(default, str | int | float | Path)
+            and not isinstance(default, bool)
+            and "/" not in str(default)
+        ):
             meaning += f" Default: `{default}`."
         argument = parameter.metavar or parameter.name.upper()
-        option = ", ".join(parameter.opts) if parameter.param_type_name == "option" else argument
+        option = (
+            ", ".join(parameter.opts)
+            if parameter.param_type_name == "option"
+            else argument
+        )
         rows.append(f"| `{option}` | {meaning} |")
-    table = "\n".join(["| argument or option | meaning |", "|---|---|", *rows]) if rows else ""
-    return f"## `annotated-transformer {name}`\n\n{inspect.cleandoc(command.help or '')}\n\n{table}\n"
+    table = (
+        "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
+        if rows
+        else ""
+    )
+    return (
+        "## `annotated-transformer "
+        f"{name}`\n\n{inspect.cleandoc(command.help or '')}\n\n{table}\n"
+    )
 
 
 def commands(match: re.Match) -> str:
@@ -358,21 +494,33 @@ def commands(match: re.Match) -> str:
 
 
 def read_api_page(app, docname: str, source: list[str]) -> None:
-    """Sphinx event: `% modules NAME` in an API page stands for their entries, `% commands NAME` for the commands."""
-    order = list(app.env.external_site_map) if hasattr(app.env, "external_site_map") else []
+    """Sphinx event: `% modules NAME` in an API page stands for their entries, `%
+    commands NAME` for the commands.
+    """
+    order = (
+        list(app.env.external_site_map) if hasattr(app.env, "external_site_map") else []
+    )
     if docname.startswith("api/"):
         source[0] = COMMANDS.sub(commands, source[0])
-        source[0] = MODULES.sub(lambda match: "\n".join(map(api_entry, modules_in(match[1], order))), source[0])
+        source[0] = MODULES.sub(
+            lambda match: "\n".join(map(api_entry, modules_in(match[1], order))),
+            source[0],
+        )
 
 
-# -- figures ---------------------------------------------------------------------------------------------------------
+# -- figures
+# ---------------------------------------------------------------------------------------------------------
 
 
 def check_alt_text(app, doctree: nodes.document) -> None:
-    """Sphinx event: a picture that says nothing to a reader who can't see it is an error."""
+    """Sphinx event: a picture that says nothing to a reader who can't see it is an
+    error.
+    """
     for image in doctree.findall(nodes.image):
         if not image.get("alt"):
-            logger.warning("a figure without alternative text: say '#| fig-alt: …'", location=image)
+            logger.warning(
+                "a figure without alternative text: say '#| fig-alt: …'", location=image
+            )
 
 
 def setup(app):
@@ -380,5 +528,7 @@ def setup(app):
     app.connect("source-read", read_chapter)
     app.connect("source-read", read_api_page)
     app.connect("doctree-read", check_alt_text)
-    app.connect("autodoc-process-docstring", plain_docstring, priority=400)  # before napoleon
+    app.connect(
+        "autodoc-process-docstring", plain_docstring, priority=400
+    )  # before napoleon
     return {"parallel_read_safe": True, "parallel_write_safe": True}

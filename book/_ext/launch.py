@@ -21,9 +21,19 @@ SET_UP = """#| hide
 
 def colab_copy(notebook: dict, folder: str) -> dict:
     """A chapter that sets up the machine it runs on."""
-    cells = [cell for cell in notebook["cells"] if "nbdev_export()" not in "".join(cell["source"])]
+    cells = [
+        cell
+        for cell in notebook["cells"]
+        if "nbdev_export()" not in "".join(cell["source"])
+    ]
     source = SET_UP.format(repository=REPOSITORY, folder=folder)
-    first = {"cell_type": "code", "execution_count": None, "id": "set-up", "metadata": {}, "outputs": []}
+    first = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "set-up",
+        "metadata": {},
+        "outputs": [],
+    }
     return {**notebook, "cells": [{**first, "source": source}, *cells]}
 
 
@@ -34,9 +44,13 @@ def write_copies(target: Path) -> list[Path]:
         if ".ipynb_checkpoints" in path.parts:
             continue
         place = path.relative_to(ROOT)
-        copy = colab_copy(json.loads(path.read_text(encoding="utf-8")), place.parent.as_posix())
+        copy = colab_copy(
+            json.loads(path.read_text(encoding="utf-8")), place.parent.as_posix()
+        )
         (target / place).parent.mkdir(parents=True, exist_ok=True)
-        (target / place).write_text(json.dumps(copy, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (target / place).write_text(
+            json.dumps(copy, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         written.append(target / place)
     return written
 
@@ -50,7 +64,9 @@ def use_copies(app, pagename: str, templatename: str, context: dict, doctree) ->
 
 
 def setup(app):
-    app.connect("html-page-context", use_copies, priority=900)  # after the theme has made its buttons
+    app.connect(
+        "html-page-context", use_copies, priority=900
+    )  # after the theme has made its buttons
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
