@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from annotated_transformer.data.corpus import write_whole
+from annotated_transformer.files import write_whole
 from annotated_transformer.model.attention import split_heads
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.position import rows_of
@@ -40,7 +40,7 @@ from annotated_transformer.translation.search import (
     move_beams,
     start_beams,
 )
-from annotated_transformer.translation.speed import (
+from annotated_transformer.engine.decoding import (
     BFloat16Linear,
     DynamicInt8Linear,
     FastCache,

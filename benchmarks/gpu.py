@@ -40,8 +40,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from annotated_transformer.files import write_whole
 from annotated_transformer.data.batching import batches
-from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
@@ -51,9 +52,9 @@ from annotated_transformer.training.recipes import prepare, recipe
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import update
 from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.export import ctranslate2_spec
+from annotated_transformer.engine.ctranslate2 import ctranslate2_spec
 from annotated_transformer.translation.search import beam, greedy
-from annotated_transformer.translation.speed import FastTransformer
+from annotated_transformer.engine.decoding import FastTransformer
 from annotated_transformer.translation.translator import Translator
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -42,7 +42,7 @@ from annotated_transformer.data.batching import (
     collate,
     token_batches,
 )
-from annotated_transformer.data.corpus import write_whole
+from annotated_transformer.files import write_whole
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.layers import EncoderLayer

@@ -15,7 +15,7 @@ from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.loss import Objective
-from annotated_transformer.translation.export import marian_config, marian_weights
+from annotated_transformer.engine.ctranslate2 import marian_config, marian_weights
 
 NAMES = ["ours", "torch.nn.Transformer", "Marian", "x-transformers"]
 

@@ -27,12 +27,13 @@ import torch
 from arguments import arguments
 from translation import FORCED, ctranslate, describe, in_batches, ours, untrained
 
-from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.files import write_whole
+from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import PairTokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.recipes import recipe
-from annotated_transformer.translation.export import export_ctranslate2
+from annotated_transformer.engine.ctranslate2 import export_ctranslate2
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "products.json"
 ENGINES, SIZES, ROUNDS = ("ours", "CTranslate2"), ("base", "small"), 5

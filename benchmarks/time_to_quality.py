@@ -42,7 +42,7 @@ from annotated_transformer.data.tokenizer import PairTokenizer
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.training.recipes import prepare, recipe
 from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.export import (
+from annotated_transformer.engine.ctranslate2 import (
     marian_config,
     marian_generation,
     marian_weights,

@@ -42,7 +42,8 @@ from torch.multiprocessing import get_context
 from transformers import MarianMTModel
 from transformers.utils import logging
 
-from annotated_transformer.data.corpus import load_corpus, write_whole
+from annotated_transformer.files import write_whole
+from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
@@ -50,9 +51,9 @@ from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search, speed
 from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.export import export_ctranslate2, export_marian
+from annotated_transformer.engine.ctranslate2 import export_ctranslate2, export_marian
 from annotated_transformer.translation.search import beam, greedy
-from annotated_transformer.translation.speed import (
+from annotated_transformer.engine.decoding import (
     DynamicInt8Linear,
     FastTransformer,
     Float32Linear,

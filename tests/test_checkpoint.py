@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_run import data
 
+from annotated_transformer.files import sha256_of
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
@@ -21,7 +22,6 @@ from annotated_transformer.training import checkpoint
 from annotated_transformer.training.checkpoint import (
     average_checkpoints,
     average_weights,
-    fingerprint,
     load_checkpoint,
     load_model,
     save_checkpoint,

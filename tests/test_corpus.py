@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from annotated_transformer.files import write_whole
 from annotated_transformer.data import corpus as room
 from annotated_transformer.data.corpus import (
     HubPairs,
@@ -34,7 +35,6 @@ from annotated_transformer.data.corpus import (
     parallel_prefix,
     read_lines,
     unpack,
-    write_whole,
 )
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.training.recipes import recipe

@@ -20,7 +20,7 @@ from annotated_transformer.translation.search import (
     start_beams,
     survivors,
 )
-from annotated_transformer.translation.speed import (
+from annotated_transformer.engine.decoding import (
     DynamicInt8Linear,
     FastTransformer,
     Float32Linear,
@@ -33,7 +33,7 @@ from annotated_transformer.translation.speed import (
 )
 from annotated_transformer.translation.translator import Translator, search_batches
 
-CHOICE = "annotated_transformer.translation.speed.dynamic_int8_pays"
+CHOICE = "annotated_transformer.engine.decoding.dynamic_int8_pays"
 needs_vnni = pytest.mark.skipif(
     not torch.cpu._is_vnni_supported(),
     reason="this processor has no instruction for products of 8-bit numbers",

@@ -18,7 +18,7 @@ from tiny_run import data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.data.batching import token_batches
 from annotated_transformer.training.checkpoint import load_model
-from annotated_transformer.training.scale import one_voice
+from annotated_transformer.engine.scale import one_voice
 from annotated_transformer.training.trainer import fit, stop_requests
 
 HERE = Path(__file__).parent

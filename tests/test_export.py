@@ -17,7 +17,7 @@ from annotated_transformer.model.config import BOS, EOS, TransformerConfig, tabl
 from annotated_transformer.model.position import sinusoids
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model, save_model
-from annotated_transformer.translation import export
+from annotated_transformer.engine import ctranslate2
 from annotated_transformer.translation.search import force, greedy
 from annotated_transformer.translation.translator import Translator, pad_rows
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import TypeCheckError
 from torch import nn
 
+from annotated_transformer.errors import nearest
 from annotated_transformer.model.attention import (
     MultiHeadAttention,
     attention,
@@ -27,7 +28,6 @@ from annotated_transformer.model.config import (
     UNK,
     TransformerConfig,
     check_config,
-    nearest,
     preset,
     table_3,
 )

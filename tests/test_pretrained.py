@@ -39,7 +39,7 @@ from annotated_transformer.training.checkpoint import (
     load_model,
     save_model,
 )
-from annotated_transformer.translation.export import (
+from annotated_transformer.engine.ctranslate2 import (
     export_marian,
     marian_config,
     marian_weights,

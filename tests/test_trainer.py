@@ -27,7 +27,7 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training import trainer
 from annotated_transformer.training.checkpoint import checkpoints, load_model
 from annotated_transformer.training.recipes import Recipe, prepare, recipe, recipes
-from annotated_transformer.training.run import Run, TrainingConfig, resume
+from annotated_transformer.engine.runs import Run, TrainingConfig, resume
 from annotated_transformer.training.trainer import (
     fit,
     summed_loss,

@@ -18,7 +18,7 @@ from annotated_transformer.data.batching import TokenizedPairs
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.run import Run, TrainingConfig
+from annotated_transformer.engine.runs import Run, TrainingConfig
 from annotated_transformer.training.trainer import fit
 
 SETTINGS = {

@@ -22,10 +22,11 @@ from jaxtyping import Float
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ..data.corpus import write_whole
+from ..errors import UserError, nearest
+from ..files import read_json, whole_folder, write_whole
 from ..data.tokenizer import PairTokenizer, read_settings
 from ..model.attention import MultiHeadAttention
-from ..model.config import TransformerConfig, nearest
+from ..model.config import TransformerConfig
 from ..model.costs import Flops, flops, parameters_by_part
 from ..model.feed_forward import FeedForward
 from ..model.layers import Decoder
@@ -35,13 +36,11 @@ from annotated_transformer.training.checkpoint import (
     fill,
     load_model,
     read_config,
-    read_json,
     read_weights,
-    whole_folder,
     write_model,
     written_here,
 )
-from annotated_transformer.translation.export import (
+from annotated_transformer.engine.ctranslate2 import (
     marian_name,
     sines_first,
     stream_axis,
@@ -100,16 +99,16 @@ class MarianConfig(TransformerConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.kind != "marian":
-            raise ValueError(
+            raise UserError(
                 f"kind is {self.kind!r}: this is the configuration of a Marian model"
             )
         if self.activation not in ACTIVATIONS:
-            raise ValueError(
+            raise UserError(
                 f"activation is {self.activation!r}: "
                 f"{nearest(self.activation, list(ACTIVATIONS))}"
             )
         if type(self.decoder_N) is not int or self.decoder_N < 1:
-            raise ValueError(
+            raise UserError(
                 f"decoder_N is {self.decoder_N!r}: it must be a whole number of at "
                 "least 1"
             )
@@ -169,27 +168,27 @@ EXPECTED = {
 
 # %% ../../nbs/after/pretrained.ipynb #cell38
 def check_marian(found: dict[str, Any], path: Path) -> None:
-    """Raises: ValueError when a config.json describes a model of another kind, or one
+    """Raises: UserError when a config.json describes a model of another kind, or one
     with parts we lack.
     """
     if "format" in found:
-        raise ValueError(
+        raise UserError(
             f"{path.parent} is a model folder of this package already: open it as it is"
         )
     if found.get("model_type") != "marian":
-        raise ValueError(
+        raise UserError(
             f"{path} describes a model of type {found.get('model_type')!r}: only "
             "'marian' can be imported"
         )
     for name, value in EXPECTED.items():
         if found.get(name, False if name == "scale_embedding" else value) != value:
-            raise ValueError(
+            raise UserError(
                 f"{path}: {name} is {found.get(name)!r}, and this package knows only "
                 f"{value}"
             )
     for name in ("ffn_dim", "attention_heads"):
         if found.get(f"encoder_{name}") != found.get(f"decoder_{name}"):
-            raise ValueError(
+            raise UserError(
                 f"{path}: encoder_{name} and decoder_{name} differ, which this package "
                 "does not know"
             )
@@ -198,7 +197,7 @@ def check_marian(found: dict[str, Any], path: Path) -> None:
 def read_marian_config(folder: Path) -> MarianConfig:
     """The architecture in a Marian directory's config.json.
 
-    Raises: ValueError naming the setting that doesn't fit.
+    Raises: UserError naming the setting that doesn't fit.
     """
     path = folder / "config.json"
     found = read_json(path)
@@ -210,7 +209,7 @@ def read_marian_config(folder: Path) -> MarianConfig:
             found["vocab_size"],
         )
         if not all(isinstance(each, int) for each in (d_model, h)):
-            raise ValueError(
+            raise UserError(
                 f"d_model is {d_model!r} and encoder_attention_heads {h!r}: both must "
                 "be whole numbers"
             )
@@ -233,24 +232,24 @@ def read_marian_config(folder: Path) -> MarianConfig:
             eos_id=found["eos_token_id"],
         )
     except KeyError as error:
-        raise ValueError(
+        raise UserError(
             f"{path} lacks the setting {error}: download the file again"
         ) from None
     except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise UserError(f"{path}: {error}") from None
 
 # %% ../../nbs/after/pretrained.ipynb #cell43
 def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
     """The tensors of model.safetensors, or else of pytorch_model.bin, read without
     running code from the file.
 
-    Raises: ValueError when there is neither, or when the file is damaged or holds
+    Raises: UserError when there is neither, or when the file is damaged or holds
     something else.
     """
     paths = [folder / name for name in ("model.safetensors", "pytorch_model.bin")]
     path = next((path for path in paths if path.exists()), None)
     if path is None:
-        raise ValueError(
+        raise UserError(
             f"{folder} holds neither model.safetensors nor pytorch_model.bin: download "
             "the weights again"
         )
@@ -265,7 +264,7 @@ def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
     if not isinstance(tensors, dict) or not all(
         isinstance(tensor, Tensor) for tensor in tensors.values()
     ):
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged or holds something else than weights: download it again"
         )
     return tensors
@@ -288,7 +287,7 @@ def one_to_a_name(
     """The tensors without copies: embeddings under the names `their_name` gives, no
     output matrix, no positions.
 
-    Raises: ValueError when copies that the architecture ties together differ, or
+    Raises: UserError when copies that the architecture ties together differ, or
     positions are no sinusoids.
     """
     found = dict(tensors)
@@ -304,7 +303,7 @@ def one_to_a_name(
             and target in found
             and not torch.equal(found.pop(name), found[target])
         ):
-            raise ValueError(
+            raise UserError(
                 f"{path}: {name} differs from {target}, and this package knows only "
                 "tied matrices"
             )
@@ -314,7 +313,7 @@ def one_to_a_name(
     ]:
         stored = found.pop(name, codes).float()
         if stored.shape != codes.shape or not torch.allclose(stored, codes, atol=1e-2):
-            raise ValueError(
+            raise UserError(
                 f"{path}: {name} holds no sinusoids, and this package knows no others "
                 "here"
             )
@@ -326,7 +325,7 @@ def convert_weights(
 ) -> dict[str, Tensor]:
     """A Marian file's tensors under our names and in our order of coordinates.
 
-    Raises: ValueError naming the first tensor that is missing, of another shape, or not
+    Raises: UserError naming the first tensor that is missing, of another shape, or not
     of this architecture.
     """
     found, order, ours = (
@@ -346,7 +345,7 @@ def convert_weights(
             shape = (
                 "is missing" if tensor is None else f"has shape {tuple(tensor.shape)}"
             )
-            raise ValueError(
+            raise UserError(
                 f"{path}: tensor {their_name(name)!r} {shape} and config.json asks for "
                 f"{tuple(parameter.shape)}: "
                 "the files don't belong together, download them again"
@@ -354,7 +353,7 @@ def convert_weights(
         axis, tensor = marian_axis(name), tensor.reshape(parameter.shape)
         ours[name] = tensor if axis is None else tensor.index_select(axis, order)
     if found:
-        raise ValueError(
+        raise UserError(
             f"{path}: this architecture has no place for the tensor {min(found)!r}"
         )
     return ours
@@ -373,7 +372,7 @@ class Pieces:
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError:
-            raise ValueError(
+            raise UserError(
                 "this model needs SentencePiece: pip install "
                 "'annotated-transformer[export]'"
             ) from None
@@ -399,11 +398,11 @@ class Pieces:
     def encode(self, text: str) -> list[int]:
         """The ids of a text, ending in </s>.
 
-        Raises: ValueError for a code if the model has others and not this one.
+        Raises: UserError for a code if the model has others and not this one.
         """
         code, rest = split_code(text)
         if code and self.codes and code not in self.vocab:
-            raise ValueError(
+            raise UserError(
                 f"unknown target language {code!r}: {nearest(code, self.codes)}"
             )
         cut = [code] * bool(code) + self.processor.encode(rest, out_type=str)
@@ -492,7 +491,7 @@ class MarianTokenizer(PiecePair):
     def load(cls, directory: str | Path) -> "MarianTokenizer":
         """Read what `save` wrote.
 
-        Raises: ValueError naming a file that is missing, damaged or foreign.
+        Raises: UserError naming a file that is missing, damaged or foreign.
         """
         directory = Path(directory)
         found = read_settings(directory / "text.json")
@@ -506,7 +505,7 @@ class MarianTokenizer(PiecePair):
 def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
     """One side of a tokenizer, "source" or "target".
 
-    Raises: ValueError naming a file that is missing or damaged.
+    Raises: UserError naming a file that is missing or damaged.
     """
     vocab_path = folder / (
         "vocab.json" if joint or side == "source" else "target_vocab.json"
@@ -514,16 +513,16 @@ def read_pieces(folder: Path, side: str, joint: bool) -> Pieces:
     vocab, path = read_json(vocab_path), folder / f"{side}.spm"
     lacking = [name for name in ("</s>", "<unk>", "<pad>") if name not in vocab]
     if lacking or not all(isinstance(i, int) for i in vocab.values()):
-        raise ValueError(
+        raise UserError(
             f"{vocab_path} is no table of ids with </s>, <unk> and <pad>: download it "
             "again"
         )
     if not path.exists():
-        raise ValueError(f"{path} is missing: download it again")
+        raise UserError(f"{path} is missing: download it again")
     try:
         return Pieces(path.read_bytes(), vocab)
     except (OSError, RuntimeError):
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged or no SentencePiece model: download it again"
         ) from None
 
@@ -558,7 +557,7 @@ def read_marian_tokenizer(
     found = read_json(path) if path.exists() else {}
     joint = not found.get("separate_vocabs", False)
     if (folder / "tokenizer.json").exists() and not (folder / "source.spm").exists():
-        raise ValueError(
+        raise UserError(
             f"{folder} has a tokenizer.json and no SentencePiece files: only models "
             "with source.spm, "
             "target.spm and vocab.json can be imported"
@@ -574,7 +573,7 @@ def read_marian_tokenizer(
 def check_vocabulary(
     config: MarianConfig, tokenizer: MarianTokenizer, folder: Path
 ) -> None:
-    """Raises: ValueError when a tokenizer's size or special tokens are not those of the
+    """Raises: UserError when a tokenizer's size or special tokens are not those of the
     model.
     """
     sides = {
@@ -595,7 +594,7 @@ def check_vocabulary(
             "<unk>": tokenizer.unk_id,
         }
         if found != asked or side.names.keys() != set(range(size)):
-            raise ValueError(
+            raise UserError(
                 f"{folder}: the {name} vocabulary has {found} and the model {asked}: "
                 "they don't belong together"
             )
@@ -604,7 +603,7 @@ def check_vocabulary(
 def is_marian(folder: str | Path) -> bool:
     """Whether a model folder was written by `import_marian`.
 
-    Raises: ValueError when there is no config.json.
+    Raises: UserError when there is no config.json.
     """
     architecture = read_json(Path(folder) / "config.json").get("architecture")
     return isinstance(architecture, dict) and architecture.get("kind") == "marian"
@@ -619,12 +618,12 @@ def import_marian(
     """Write a Marian directory as one of our model folders; languages named here stand
     in for the directory's.
 
-    An imported model that lies at `out` is replaced. Raises: ValueError naming what is
+    An imported model that lies at `out` is replaced. Raises: UserError naming what is
     missing, damaged, foreign or not supported, or a model of another kind at `out`.
     """
     folder, out = Path(folder), Path(out)
     if written_here(out) and not is_marian(out):
-        raise ValueError(
+        raise UserError(
             f"{out} holds a model that was not imported: choose another folder"
         )
     config, tokenizer = (
@@ -633,14 +632,14 @@ def import_marian(
     )
     check_vocabulary(config, tokenizer, folder)
     weights = convert_weights(read_marian_tensors(folder), config, folder)
-    with whole_folder(out) as draft:
+    with whole_folder(out, written_here) as draft:
         write_model(draft, weights, config, tokenizer)
 
 # %% ../../nbs/after/pretrained.ipynb #cell83
 def architecture_of(folder: str | Path) -> TransformerConfig:
     """The configuration in any model folder, trained here or imported.
 
-    Raises: ValueError if it can't be read.
+    Raises: UserError if it can't be read.
     """
     return read_config(
         Path(folder), MarianConfig if is_marian(folder) else TransformerConfig
@@ -653,7 +652,7 @@ def load_marian(
     """The model of an imported folder, in evaluation mode and float32, and its
     tokenizer.
 
-    Raises: ValueError naming what is missing, damaged, foreign or too new.
+    Raises: UserError naming what is missing, damaged, foreign or too new.
     """
     folder = Path(folder)
     config, tokenizer = read_config(folder, MarianConfig), MarianTokenizer.load(folder)
@@ -668,7 +667,7 @@ def open_translator(
 ) -> Translator:
     """The translator of any model folder, trained here or imported.
 
-    Raises: ValueError if it can't be opened.
+    Raises: UserError if it can't be opened.
     """
     load = load_marian if is_marian(folder) else load_model
     return Translator(*load(folder, find_device(device)), precision)

@@ -26,6 +26,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ..errors import UserError
 from ..model.config import BOS, PAD
 from .tokenizer import PairTokenizer
 
@@ -63,7 +64,7 @@ def write_sides(
     dropped as too long.
 
     Raises:
-        ValueError: no pairs are left.
+        UserError: no pairs are left.
     """
     src_side = SideWriter(files[0], tokenizer.src_vocab_size)
     tgt_side = SideWriter(files[1], tokenizer.tgt_vocab_size)
@@ -85,7 +86,7 @@ def write_sides(
             if dropped
             else "came: check the source"
         )
-        raise ValueError(f"no sentence pairs {reason}")
+        raise UserError(f"no sentence pairs {reason}")
     return src_side, tgt_side, dropped
 
 # %% ../../nbs/data/batching.ipynb #cell12
@@ -101,7 +102,7 @@ def write_directory(
     """Write tokenised pairs into a directory that appears only when it is complete.
 
     Raises:
-        ValueError: the directory holds something else or can't be written, or no pairs
+        UserError: the directory holds something else or can't be written, or no pairs
             are left.
     """
     scratch = directory.with_name(
@@ -114,7 +115,7 @@ def write_directory(
         if names - FILES or names == {
             "pairs.json"
         }:  # a common name, alone no sign that the directory is ours
-            raise ValueError(
+            raise UserError(
                 f"{directory} holds other things than tokenised pairs: name a new or "
                 "an empty directory"
             )
@@ -144,7 +145,7 @@ def write_directory(
         shutil.rmtree(directory, ignore_errors=True)
         os.replace(scratch, directory)
     except OSError as error:
-        raise ValueError(
+        raise UserError(
             f"{directory} can't be written ({error}): free some space or name another "
             "directory"
         ) from None
@@ -161,14 +162,14 @@ def read_side(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The memory-mapped tokens and offsets of one side.
 
-    Raises: ValueError when they are not what was written.
+    Raises: UserError when they are not what was written.
     """
     path = directory / f"{name}.tokens"
     if dtype not in ("uint16", "int32"):
-        raise ValueError(f"{path.name} has numbers of an unknown type, {dtype!r}")
+        raise UserError(f"{path.name} has numbers of an unknown type, {dtype!r}")
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-            raise ValueError(f"{path.name} was cut short or changed")
+            raise UserError(f"{path.name} was cut short or changed")
     offsets = np.load(
         directory / f"{name}.offsets.npy", mmap_mode="r", allow_pickle=False
     )
@@ -178,7 +179,7 @@ def read_side(
         and hashlib.sha256(offsets).hexdigest() != offsets_sha256
     )
     if changed or offsets[-1] != len(tokens):
-        raise ValueError(f"{name}.offsets.npy does not fit {path.name}")
+        raise UserError(f"{name}.offsets.npy does not fit {path.name}")
     return tokens, offsets
 
 # %% ../../nbs/data/batching.ipynb #cell15
@@ -186,12 +187,12 @@ def read_directory(directory: Path) -> tuple[list[np.ndarray], int]:
     """Tokens and offsets of both sides of a directory, and how many pairs were dropped.
 
     Raises:
-        ValueError: it is missing, damaged, or of a newer format.
+        UserError: it is missing, damaged, or of a newer format.
     """
     try:
         about = json.loads((directory / "pairs.json").read_text(encoding="utf-8"))
         if about["format"] != 1:
-            raise ValueError(
+            raise UserError(
                 f"format {about['format']}, but this version reads format 1"
             )
         arrays = [
@@ -208,7 +209,7 @@ def read_directory(directory: Path) -> tuple[list[np.ndarray], int]:
         TypeError,
         ValueError,
     ) as error:
-        raise ValueError(
+        raise UserError(
             f"{directory}: no readable tokenised pairs ({error}); build them again"
         ) from None
 
@@ -266,7 +267,7 @@ class TokenizedPairs(FlatPairs):
         """Tokenise pairs as they stream by, into memory or into files of `dir` that are
         then memory-mapped.
 
-        Raises: ValueError if no pairs are left, or `dir` holds something else or can't
+        Raises: UserError if no pairs are left, or `dir` holds something else or can't
         be written.
         """
         if dir is not None:
@@ -285,7 +286,7 @@ class TokenizedPairs(FlatPairs):
     def open(cls, dir: str | Path) -> "TokenizedPairs":
         """Memory-map what `build` wrote.
 
-        Raises: ValueError for a directory that is missing or damaged.
+        Raises: UserError for a directory that is missing or damaged.
         """
         (src, src_offsets, tgt, tgt_offsets), dropped = read_directory(Path(dir))
         return cls(src, src_offsets, tgt, tgt_offsets, dropped)
@@ -323,16 +324,16 @@ def cut_points(longer: np.ndarray, max_tokens: int, names: np.ndarray) -> list[i
     in each piece.
 
     Raises:
-        ValueError: one length alone exceeds `max_tokens`, or is 0; the message has its
+        UserError: one length alone exceeds `max_tokens`, or is 0; the message has its
             name.
     """
     if longer.min() < 1:
-        raise ValueError(
+        raise UserError(
             f"pair {names[int(longer.argmin())]} has no tokens: leave it out"
         )
     worst = int(longer.argmax())
     if longer[worst] > max_tokens:
-        raise ValueError(
+        raise UserError(
             f"pair {names[worst]} has {longer[worst]} tokens, more than the "
             f"{max_tokens} of a whole batch: "
             "raise max_tokens, or leave it out with max_length"
@@ -362,10 +363,10 @@ def token_batches(
     The same (seed, epoch) gives the same batches in the same order.
 
     Raises:
-        ValueError: there are no pairs, or one alone exceeds the budget.
+        UserError: there are no pairs, or one alone exceeds the budget.
     """
     if len(src_lengths) == 0:
-        raise ValueError("no pairs to make batches of")
+        raise UserError("no pairs to make batches of")
     rng = np.random.default_rng([seed, epoch])
     order = length_order(src_lengths, tgt_lengths, rng)
     longer = np.maximum(src_lengths, tgt_lengths)[order]
@@ -461,10 +462,10 @@ def collate(
     pad_id: int = PAD,
     bos_id: int = BOS,
 ) -> Batch:
-    """The pairs of these indices as one padded batch. Raises: ValueError for none."""
+    """The pairs of these indices as one padded batch. Raises: UserError for none."""
     indices = np.asarray(indices, np.int64)
     if not len(indices):
-        raise ValueError("a batch needs at least one pair")
+        raise UserError("a batch needs at least one pair")
     src = padded_rows(pairs.src_tokens, pairs.src_offsets, indices, pad_id)
     tgt_out = padded_rows(pairs.tgt_tokens, pairs.tgt_offsets, indices, pad_id)
     begin = torch.full_like(tgt_out[:, :1], bos_id)

@@ -4,19 +4,16 @@
 
 # %% auto #0
 __all__ = ['open_text', 'read_lines', 'ParallelFiles', 'parallel_files', 'parallel_prefix', 'TextFile', 'corpus_files',
-           'HubSplit', 'CorpusSpec', 'corpora', 'unpack', 'check_content', 'write_whole', 'download', 'read_whole',
-           'cache', 'file_below', 'find_file', 'HubPairs', 'TatoebaSplit', 'find_corpus', 'Unescaped', 'load_corpus']
+           'HubSplit', 'CorpusSpec', 'corpora', 'unpack', 'check_content', 'download', 'read_whole', 'cache',
+           'file_below', 'find_file', 'HubPairs', 'TatoebaSplit', 'find_corpus', 'Unescaped', 'load_corpus']
 
 # %% ../../nbs/data/corpus.ipynb #cell2
-import errno
 import gzip
 import hashlib
 import html
 import io
 import os
 import re
-import secrets
-import shutil
 import tarfile
 import urllib.request
 import zipfile
@@ -29,14 +26,15 @@ from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
-from ..model.config import nearest
+from ..errors import UserError, nearest
+from ..files import write_whole
 
 # %% ../../nbs/data/corpus.ipynb #cell5
 def open_text(path: str | Path) -> io.BufferedIOBase:
     """Open a file for reading, unpacking it when its first two bytes say gzip.
 
     Raises:
-        ValueError: there is no such file, it can't be read, or it is empty.
+        UserError: there is no such file, it can't be read, or it is empty.
     """
     try:
         text: io.BufferedReader | gzip.GzipFile = open(path, "rb")
@@ -48,12 +46,12 @@ def open_text(path: str | Path) -> io.BufferedIOBase:
             text = gzip.open(text)
         if not text.peek(1):
             text.close()
-            raise ValueError(f"{path} is empty: a corpus needs at least one line")
+            raise UserError(f"{path} is empty: a corpus needs at least one line")
         return text
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
+        raise UserError(f"{path}: no such file") from None
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(
+        raise UserError(
             f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
         ) from None
 
@@ -63,7 +61,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     a line.
 
     Raises:
-        ValueError: the file is missing, empty, damaged or not UTF-8, with the line
+        UserError: the file is missing, empty, damaged or not UTF-8, with the line
             where that shows.
     """
     number = 0
@@ -73,11 +71,11 @@ def read_lines(path: str | Path) -> Iterator[str]:
                 text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
                 yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
-            raise ValueError(
+            raise UserError(
                 f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file"
             ) from None
         except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(
+            raise UserError(
                 f"{path}: damaged after line {number} ({error}); fetch it again"
             ) from None
 
@@ -97,13 +95,13 @@ class ParallelFiles:
             if src is None or tgt is None:
                 longer = number + sum(1 for _ in sides)
                 src, tgt = (number - 1, longer) if src is None else (longer, number - 1)
-                raise ValueError(
+                raise UserError(
                     f"{self.src_path} has {src} lines and {self.tgt_path} has {tgt}: "
                     "lines must match"
                 )
             for text, path in ((src, self.src_path), (tgt, self.tgt_path)):
                 if not text.strip():
-                    raise ValueError(
+                    raise UserError(
                         f"{path}, line {number} is blank: remove that line from both "
                         "files"
                     )
@@ -114,13 +112,13 @@ def parallel_files(src_path: str | Path, tgt_path: str | Path) -> ParallelFiles:
     """Your own corpus: two UTF-8 files, plain or gzipped, with as many lines.
 
     Raises:
-        ValueError: at once when a file is missing, empty or a pipe; while reading, for
+        UserError: at once when a file is missing, empty or a pipe; while reading, for
             uneven line counts, a blank line
             or bytes that are not UTF-8, naming the file and the line.
     """
     for path in map(Path, (src_path, tgt_path)):
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-            raise ValueError(
+            raise UserError(
                 f"{path} is a pipe or the like, which can be read only once: write it "
                 "to a file first"
             )
@@ -133,13 +131,13 @@ def parallel_prefix(prefix: str | Path, src: str, tgt: str) -> ParallelFiles:
     data/train.de, or .gz.
 
     Raises:
-        ValueError: a side is there neither plain nor packed, or as `parallel_files`.
+        UserError: a side is there neither plain nor packed, or as `parallel_files`.
     """
     paths = []
     for lang in (src, tgt):
         plain, packed = Path(f"{prefix}.{lang}"), Path(f"{prefix}.{lang}.gz")
         if not os.path.exists(plain) and not os.path.exists(packed):
-            raise ValueError(f"{plain}: no such file, nor {packed.name}")
+            raise UserError(f"{plain}: no such file, nor {packed.name}")
         paths.append(plain if os.path.exists(plain) else packed)
     return parallel_files(*paths)
 
@@ -283,49 +281,14 @@ def check_content(name: str | Path, text: bytes, sha256: str, remedy: str) -> No
     accepts any text.
 
     Raises:
-        ValueError: the hashes differ; the message ends in the remedy.
+        UserError: the hashes differ; the message ends in the remedy.
     """
     found = hashlib.sha256(text).hexdigest()
     if sha256 and found != sha256:
-        raise ValueError(
+        raise UserError(
             f"{name} is not the published text (sha256 {found[:12]}…, not "
             f"{sha256[:12]}…): {remedy}"
         )
-
-# %% ../../nbs/data/corpus.ipynb #cell39
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name and rename it, so that no reader ever sees
-    half of it.
-
-    Raises:
-        ValueError: the file is read-only, the directory can't be written or the disk is
-            full.
-    """
-    device = (
-        str(path.parent) in ("/dev", "/dev/fd")
-        or os.path.exists(path)
-        and not os.path.isfile(path)
-    )
-    path = path if device else Path(os.path.realpath(path))  # a link stays a link
-    scratch = path.with_name(
-        f".{path.name[:60]}.{os.getpid()}{secrets.randbits(48)}"
-    )  # no longer than names may be
-    try:
-        if device:  # such as /dev/null or /dev/stdout, which must not be replaced
-            path.write_bytes(data)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.stat().st_mode & 0o222:  # a rename would not ask
-            raise PermissionError(errno.EACCES, "it is read-only")
-        scratch.write_bytes(data)
-        if path.exists():
-            shutil.copymode(path, scratch)
-        os.replace(scratch, path)
-    except OSError as error:
-        raise ValueError(f"{path} can't be written: {error.strerror}") from None
-    finally:
-        if os.path.isfile(scratch):
-            scratch.unlink()
 
 # %% ../../nbs/data/corpus.ipynb #cell41
 def download(file: TextFile, root: Path) -> Path:
@@ -333,13 +296,13 @@ def download(file: TextFile, root: Path) -> Path:
     `root`.
 
     Raises:
-        ValueError: it has no source, can't be fetched or unpacked, or is not the
+        UserError: it has no source, can't be fetched or unpacked, or is not the
             published text.
     """
     hint = "set ANNOTATED_TRANSFORMER_DATA to a directory that holds it"
     if not file.url:
         how = corpora()[file.corpus].source
-        raise ValueError(
+        raise UserError(
             f"you have to prepare {file.path} yourself, see {how}; then {hint}"
         )
     try:
@@ -357,7 +320,7 @@ def download(file: TextFile, root: Path) -> Path:
         zlib.error,
     ) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(
+        raise UserError(
             f"{file.url} could not be fetched ({reason}); try again, or {hint} as "
             f"{file.path}"
         ) from None
@@ -371,24 +334,24 @@ def download(file: TextFile, root: Path) -> Path:
 def read_whole(path: Path) -> bytes:
     """All of a file, unpacked.
 
-    Raises: ValueError when it is missing, empty or damaged.
+    Raises: UserError when it is missing, empty or damaged.
     """
     try:
         with open_text(path) as file:
             return file.read()
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove it") from None
+        raise UserError(f"{path} is damaged ({error}): remove it") from None
 
 # %% ../../nbs/data/corpus.ipynb #cell47
 def cache() -> Path:
     """Where downloads are kept.
 
-    Raises: ValueError when this user has no home directory.
+    Raises: UserError when this user has no home directory.
     """
     try:
         return Path.home() / ".cache" / "annotated-transformer"
     except RuntimeError:
-        raise ValueError(
+        raise UserError(
             "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
         ) from None
 
@@ -396,7 +359,7 @@ def cache() -> Path:
 def file_below(directory: Path, file: TextFile) -> Path | None:
     """Where a directory has a corpus file, if it has it.
 
-    Raises: ValueError when that has other content.
+    Raises: UserError when that has other content.
     """
     for path in (directory / file.path, directory / f"{file.path}.gz"):
         if os.path.isfile(path):
@@ -410,12 +373,12 @@ def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     cache, else downloaded there.
 
     Raises:
-        ValueError: the directory isn't there, a file is there with other content, or it
+        UserError: the directory isn't there, a file is there with other content, or it
             can't be downloaded.
     """
     given = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
     if given and not os.path.isdir(given):
-        raise ValueError(
+        raise UserError(
             f"{given} is no directory: name the one that holds the corpora, or none "
             "for a cache"
         )
@@ -436,7 +399,7 @@ class HubPairs:
         try:
             from datasets import load_dataset
         except ImportError:
-            raise ValueError(
+            raise UserError(
                 "this corpus is streamed: pip install 'annotated-transformer[data]'"
             ) from None
         hub = self.hub
@@ -449,7 +412,7 @@ class HubPairs:
                 if src and tgt:
                     yield src, tgt
         except (OSError, RuntimeError) as error:
-            raise ValueError(
+            raise UserError(
                 f"{hub.repository} on the Hugging Face Hub can't be read ({error})"
             ) from None
 
@@ -476,23 +439,23 @@ def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, 
     order.
 
     Raises:
-        ValueError: an unknown corpus, language pair or split, with what to write
+        UserError: an unknown corpus, language pair or split, with what to write
             instead.
     """
     specs = corpora()
     if name not in specs:
-        raise ValueError(f"no corpus is named {name!r}: {nearest(name, list(specs))}")
+        raise UserError(f"no corpus is named {name!r}: {nearest(name, list(specs))}")
     spec = specs[name]
     pair = next(
         (pair for pair in spec.pairs if pair in (f"{src}-{tgt}", f"{tgt}-{src}")), None
     )
     if pair is None:
-        raise ValueError(
+        raise UserError(
             f"{name} has no pair {src}-{tgt}: choose from {', '.join(spec.pairs)}, in "
             "either direction"
         )
     if split not in spec.splits(pair):
-        raise ValueError(
+        raise UserError(
             f"{name} has no split {split!r}: {nearest(split, spec.splits(pair))}"
         )
     return spec, pair
@@ -518,7 +481,7 @@ def load_corpus(
     read again and again.
 
     Raises:
-        ValueError: an unknown corpus, pair or split, or a file that can't be found,
+        UserError: an unknown corpus, pair or split, or a file that can't be found,
             fetched or trusted.
     """
     spec, pair = find_corpus(name, split, src, tgt)

@@ -39,19 +39,19 @@ from babel.numbers import format_currency, format_percent
 from babel.units import format_unit
 from num2words import num2words
 
-from ..model.config import nearest
+from ..errors import UserError, nearest
 
 # %% ../../nbs/data/phrasebook.ipynb #cell5
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl")
 
 # %% ../../nbs/data/phrasebook.ipynb #cell7
 def check_languages(*languages: str) -> None:
-    """Raises: ValueError for a language that the phrasebook lacks, naming the nearest
+    """Raises: UserError for a language that the phrasebook lacks, naming the nearest
     or those it has.
     """
     for language in languages:
         if language not in LANGUAGES:
-            raise ValueError(
+            raise UserError(
                 f"the phrasebook lacks {language!r}: "
                 f"{nearest(language, list(LANGUAGES))}"
             )
@@ -805,10 +805,10 @@ def split_of(phrase: Phrase) -> str:
 def meanings(split: str, seed: int = 0) -> Iterator[Phrase]:
     """Endless random phrases of one split, the same for the same seed.
 
-    Raises: ValueError for an unknown split.
+    Raises: UserError for an unknown split.
     """
     if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}: {nearest(split, list(SPLITS))}")
+        raise UserError(f"unknown split {split!r}: {nearest(split, list(SPLITS))}")
     patterns = [each for each in PATTERNS if split == "train" or each.size >= 100]
     totals = list(accumulate(each.weight for each in patterns))
 
@@ -828,11 +828,11 @@ def phrases(
 ) -> Iterator[tuple[str, str]]:
     """Endless pairs of one split.
 
-    Raises: ValueError for an unknown language or split, or the same language twice.
+    Raises: UserError for an unknown language or split, or the same language twice.
     """
     check_languages(src, tgt)
     if src == tgt:
-        raise ValueError(f"source and target are both {src!r}: choose two languages")
+        raise UserError(f"source and target are both {src!r}: choose two languages")
     return ((phrase.say(src), phrase.say(tgt)) for phrase in meanings(split, seed))
 
 # %% ../../nbs/data/phrasebook.ipynb #cell134
@@ -850,7 +850,7 @@ def phrasebook(
         // (4 * 32)
     )
     if not 1 <= count <= most or count % 1:
-        raise ValueError(
+        raise UserError(
             f"count is {count}: ask for a whole number of pairs from 1 to {most}"
         )
     found: dict[str, str] = {}

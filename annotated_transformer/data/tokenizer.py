@@ -27,7 +27,8 @@ from tokenizers import (
     trainers,
 )
 
-from .corpus import write_whole
+from ..errors import UserError
+from ..files import write_whole
 from ..model.config import BOS, EOS, PAD, UNK
 
 # %% ../../nbs/data/tokenizer.ipynb #cell7
@@ -133,12 +134,12 @@ def train_bpe(
     ones included (§5.1).
 
     Raises:
-        ValueError: there is no text, `vocab_size` is out of range, or single characters
+        UserError: there is no text, `vocab_size` is out of range, or single characters
             alone fill more.
     """
     special = ["[pad]", "[bos]", "[eos]", "[unk]"]
     if not 1 <= vocab_size <= 2**24:
-        raise ValueError(
+        raise UserError(
             f"vocab_size is {vocab_size}: it must be at least 1 and at most {2**24}"
         )
     settings: dict[str, Any] = {
@@ -153,9 +154,9 @@ def train_bpe(
     tokenizer.encode_special_tokens = True
     size = tokenizer.get_vocab_size()
     if size <= len(special):
-        raise ValueError("no text to learn a vocabulary from: the corpus is empty")
+        raise UserError("no text to learn a vocabulary from: the corpus is empty")
     if size > vocab_size:
-        raise ValueError(
+        raise UserError(
             f"vocab_size {vocab_size} is too small: characters and special tokens "
             f"alone take {size}"
         )
@@ -288,35 +289,35 @@ def read_tokenizer(path: Path) -> Tokenizer:
     """One tokenizer.json with this package's special tokens.
 
     Raises:
-        ValueError: the file is missing, damaged, or made by another program.
+        UserError: the file is missing, damaged, or made by another program.
     """
     try:
         tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(
+        raise UserError(
             f"{path}: no such file; training writes it into a model's directory"
         ) from None
     except (
         Exception
     ) as error:  # the library raises a bare Exception for what it can't parse
-        raise ValueError(
+        raise UserError(
             f"{path}: not a readable tokeniser ({error}); copy or train it again"
         ) from None
     special = {"[pad]": PAD, "[bos]": BOS, "[eos]": EOS, "[unk]": UNK}
     wrong = [token for token, i in special.items() if tokenizer.token_to_id(token) != i]
     if wrong:
-        raise ValueError(
+        raise UserError(
             f"{path}: made by another program ({', '.join(wrong)} not at its id); "
             "train one here"
         )
     if tokenizer.encode("").ids != [EOS]:
-        raise ValueError(
+        raise UserError(
             f"{path}: doesn't end a text with [eos]; take another copy or train it "
             "again"
         )
     ids = set(tokenizer.get_vocab().values())
     if ids != set(range(tokenizer.get_vocab_size())):
-        raise ValueError(
+        raise UserError(
             f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another "
             "copy or train it again"
         )
@@ -328,7 +329,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json.
 
     Raises:
-        ValueError: the file is missing, damaged, lacks a field, or is of a newer
+        UserError: the file is missing, damaged, lacks a field, or is of a newer
             format.
     """
     kinds = {
@@ -342,23 +343,21 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(
+        raise UserError(
             f"{path}: no such file; training writes it into a model's directory"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(
+        raise UserError(
             f"{path}: not readable ({error}); copy or train it again"
         ) from None
     about = found if isinstance(found, dict) else {}
     if type(about.get("format")) is int and about["format"] != 1:
-        raise ValueError(
+        raise UserError(
             f"{path}: format {about['format']}, but this version reads format 1; "
             "upgrade the package"
         )
     if any(type(about.get(name)) is not kind for name, kind in kinds.items()):
-        raise ValueError(
-            f"{path}: must hold {', '.join(kinds)}; copy or train it again"
-        )
+        raise UserError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
     return {name: about[name] for name in kinds}
 
 # %% ../../nbs/data/tokenizer.ipynb #cell60
@@ -409,7 +408,7 @@ class PairTokenizer(LanguagePair):
     def load(cls, directory: str | Path) -> "PairTokenizer":
         """Read what `save` wrote.
 
-        Raises: ValueError naming a file that is missing, damaged or foreign.
+        Raises: UserError naming a file that is missing, damaged or foreign.
         """
         found, directory = read_settings(Path(directory) / "text.json"), Path(directory)
         source = read_tokenizer(directory / "tokenizer.json")
@@ -460,11 +459,11 @@ def train_tokenizer(
     the paper, or one each.
 
     Raises:
-        ValueError: no pairs, a vocabulary too small for the characters, or an iterator
+        UserError: no pairs, a vocabulary too small for the characters, or an iterator
             where two passes are needed.
     """
     if not joint and iter(pairs) is pairs:
-        raise ValueError(
+        raise UserError(
             "separate vocabularies need two passes: give a list or a corpus, not an "
             "iterator"
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from jaxtyping import Bool
 from torch import Tensor
 
+from ..errors import UserError
 from .config import TransformerConfig
 
 # %% ../../nbs/model/costs.ipynb #cell5
@@ -109,7 +110,7 @@ def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
     """How many layers until every position depends on all, itself included: Table 1's
     last column, counted.
 
-    Row i of a layer marks the positions that i reads. Raises: ValueError if the layers
+    Row i of a layer marks the positions that i reads. Raises: UserError if the layers
     given, or as many of them as there are positions, are not enough.
     """
     reached = None
@@ -119,7 +120,7 @@ def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
             return count
         if count >= len(reads):
             break
-    raise ValueError(
+    raise UserError(
         "these layers do not connect every pair of positions, or not within as many "
         "layers as there are positions: "
         "add layers, widen what a position reads or let it read itself"

@@ -10,15 +10,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..errors import UserError
+
 # %% ../../nbs/model/position.ipynb #cell7
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
     """Sines in the even columns and cosines in the odd ones, §3.5, computed in float64
     and rounded once.
 
-    Raises: ValueError for an odd d_model.
+    Raises: UserError for an odd d_model.
     """
     if d_model % 2:
-        raise ValueError(
+        raise UserError(
             f"d_model is {d_model}: it must be even, since sines and cosines come in "
             "pairs"
         )
@@ -33,12 +35,12 @@ def rows_of(
 ) -> Float[Tensor, "n d_model"]:
     """Rows start to start + n − 1 of a table of position codes.
 
-    Raises: ValueError if one of them isn't there.
+    Raises: UserError if one of them isn't there.
     """
     if start < 0:
-        raise ValueError(f"start is {start}: the first position is 0")
+        raise UserError(f"start is {start}: the first position is 0")
     if start + n > len(table):
-        raise ValueError(
+        raise UserError(
             f"a sequence of {start + n} tokens is longer than this model's max_length "
             f"of {len(table)}: "
             f"split the text or build the model with a larger max_length"
@@ -58,7 +60,7 @@ class SinusoidalPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n d_model"], start: int = 0
     ) -> Float[Tensor, "batch n d_model"]:
-        """x plus the codes of positions start, start + 1, … Raises: ValueError past
+        """x plus the codes of positions start, start + 1, … Raises: UserError past
         max_length.
         """
         return x + rows_of(self.table, start, x.size(1))
@@ -74,7 +76,7 @@ class LearnedPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n d_model"], start: int = 0
     ) -> Float[Tensor, "batch n d_model"]:
-        """x plus the vectors of positions start, start + 1, … Raises: ValueError past
+        """x plus the vectors of positions start, start + 1, … Raises: UserError past
         max_length.
         """
         return x + rows_of(self.table, start, x.size(1))

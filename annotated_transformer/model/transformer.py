@@ -76,7 +76,7 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "batch n d_model"]:
         """Token vectors plus position codes, then dropout on the sum (§5.4).
 
-        Raises: ValueError past max_length.
+        Raises: UserError past max_length.
         """
         x = self.positions(embedding(ids), start)
         return self.dropout(x.to(working_dtype(x)))

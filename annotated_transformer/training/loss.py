@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from ..errors import UserError
 from ..data.batching import real_places
 from ..model.transformer import Transformer, working_dtype
 
@@ -143,13 +144,13 @@ class Objective(nn.Module):
     """The model and its loss as one module: ids in, one summed loss out, over real
     target tokens only.
 
-    Raises: ValueError for a model with an output layer of its own.
+    Raises: UserError for a model with an output layer of its own.
     """
 
     def __init__(self, model: Transformer, smoothing: float):
         super().__init__()
         if type(model).logits is not Transformer.logits:
-            raise ValueError(
+            raise UserError(
                 f"the output layer of a {type(model).__name__} is its own, which this "
                 "loss doesn't "
                 "compute: take smoothed_cross_entropy of its scores"

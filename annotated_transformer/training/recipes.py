@@ -24,20 +24,13 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs
 from torch.distributed.distributed_c10d import _get_default_store
 
+from ..errors import UserError, nearest
+from ..files import read_json, write_whole
 from ..data.batching import TokenizedPairs
-from ..data.corpus import write_whole
 from ..data.tokenizer import PairTokenizer, train_tokenizer
-from annotated_transformer.model.config import (
-    BOS,
-    EOS,
-    PAD,
-    TransformerConfig,
-    nearest,
-    preset,
-)
+from ..model.config import BOS, EOS, PAD, TransformerConfig, preset
 from ..model.transformer import Transformer
-from .checkpoint import read_json
-from .run import Run, TrainingConfig, check_place
+from ..engine.runs import Run, TrainingConfig, check_place
 from .schedule import peak_factor
 from .trainer import seed_update
 
@@ -47,7 +40,7 @@ class Recipe:
     """All that one training run needs to know: the corpus, the vocabulary, the
     architecture and the training.
 
-    Raises: ValueError for max_tokens or vocab_size out of range, or special ids that
+    Raises: UserError for max_tokens or vocab_size out of range, or special ids that
     are not the tokenizer's.
     """
 
@@ -71,12 +64,12 @@ class Recipe:
             ("batch_tokens / buckets", bucket),
         ]:
             if not 0 < self.max_tokens <= limit:
-                raise ValueError(
+                raise UserError(
                     f"max_tokens is {self.max_tokens}: it must be at least 1 and at "
                     f"most {name}, {limit}"
                 )
         if not 1 <= self.vocab_size <= 2**24:
-            raise ValueError(
+            raise UserError(
                 f"vocab_size is {self.vocab_size}: it must be at least 1 and at most "
                 f"{2**24}"
             )
@@ -85,7 +78,7 @@ class Recipe:
             self.architecture.bos_id,
             self.architecture.eos_id,
         ) != (PAD, BOS, EOS):
-            raise ValueError(
+            raise UserError(
                 f"pad_id, bos_id and eos_id must be {PAD}, {BOS} and {EOS}, as the "
                 "tokenizer has them"
             )
@@ -227,10 +220,10 @@ def recipes() -> dict[str, Recipe]:
 
 # %% ../../nbs/training/recipes.ipynb #cell19
 def recipe(name: str) -> Recipe:
-    """The recipe of that name. Raises: ValueError naming the nearest one."""
+    """The recipe of that name. Raises: UserError naming the nearest one."""
     known = recipes()
     if name not in known:
-        raise ValueError(f"unknown recipe {name!r}: {nearest(name, list(known))}")
+        raise UserError(f"unknown recipe {name!r}: {nearest(name, list(known))}")
     return known[name]
 
 # %% ../../nbs/training/recipes.ipynb #cell24
@@ -240,7 +233,7 @@ DRAFT = re.compile(
 
 
 def check_data(folder: Path, about: dict) -> None:
-    """Raises: ValueError when a folder for a run's data holds another recipe's, or
+    """Raises: UserError when a folder for a run's data holds another recipe's, or
     something else altogether.
     """
     described = folder / "recipe.json"
@@ -252,12 +245,12 @@ def check_data(folder: Path, about: dict) -> None:
         else found.keys() != about.keys()
     )
     if foreign:
-        raise ValueError(
+        raise UserError(
             f"{folder} was not made by a run: move it away or choose another folder "
             "for the run"
         )
     if found is not None and found != about and names & {"train", "valid"}:
-        raise ValueError(
+        raise UserError(
             f"{folder} holds the data of another recipe, described in {described}: "
             "choose another folder"
         )
@@ -272,7 +265,7 @@ def prepare_data(
     """The vocabulary and the tokenized pairs in `folder`, made there unless they are
     there already.
 
-    Raises: ValueError when the folder holds other data, or can't be written.
+    Raises: UserError when the folder holds other data, or can't be written.
     """
     about = folder / "recipe.json"
     check_data(folder, plan.about_data())
@@ -324,18 +317,18 @@ def in_turn(accelerator: Accelerator, what: str) -> Iterator[None]:
 
 # %% ../../nbs/training/recipes.ipynb #cell29
 def check_launcher(environment: Mapping[str, str] = os.environ) -> None:
-    """Raises: ValueError with the remedy when `accelerate` is to shard, or `torchrun`
+    """Raises: UserError with the remedy when `accelerate` is to shard, or `torchrun`
     to restart with a stale store.
     """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
         if environment.get(f"ACCELERATE_USE_{engine}", "").lower() == "true":
-            raise ValueError(
+            raise UserError(
                 f"accelerate is configured for {engine}: launch without it; to shard, "
                 "set sharded=true"
             )
     restarts = environment.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
     if restarts and environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        raise ValueError(
+        raise UserError(
             "after a restart the processes would look for those that died: launch with "
             "--standalone or --rdzv-backend "
             "c10d, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in the environment"
@@ -345,7 +338,7 @@ def check_launcher(environment: Mapping[str, str] = os.environ) -> None:
 def this_place(plan: Recipe, cpu: bool) -> Accelerator:
     """The device, and the other processes if there are any.
 
-    Raises: ValueError for a launcher that would not work.
+    Raises: UserError for a launcher that would not work.
     """
     check_launcher()
     waiting = InitProcessGroupKwargs(timeout=timedelta(seconds=plan.training.timeout))
@@ -370,11 +363,11 @@ def prepare(
     from the recipe's seed.
 
     `train` and `valid` are read more than once, so they must be collections or
-    re-readable files. Raises: ValueError for pairs that can be read only once, or a
+    re-readable files. Raises: UserError for pairs that can be read only once, or a
     folder that holds something else.
     """
     if iter(train) is train or iter(valid) is valid:
-        raise ValueError(
+        raise UserError(
             "train and valid are read more than once: give lists or corpora, not "
             "iterators"
         )
@@ -382,7 +375,7 @@ def prepare(
     with in_turn(accelerator, f"prepared {next(TURNS)}"):
         check_place(Path(folder))
         if not (accelerator.is_main_process or data.exists()):
-            raise ValueError(
+            raise UserError(
                 f"{data} was made by the first process and is not here: name a folder "
                 "that all can see"
             )
@@ -424,7 +417,7 @@ def dry(plan: Recipe, updates: int = 3) -> Recipe:
 class Beginning:
     """The first `count` pairs of a corpus, which can be read again and again.
 
-    Raises: ValueError for an iterator.
+    Raises: UserError for an iterator.
     """
 
     pairs: Iterable[tuple[str, str]]
@@ -432,7 +425,7 @@ class Beginning:
 
     def __post_init__(self):
         if iter(self.pairs) is self.pairs:
-            raise ValueError(
+            raise UserError(
                 "an iterator can be read only once: give a list or a corpus"
             )
 

@@ -9,6 +9,8 @@ __all__ = ['adam', 'noam', 'peak_factor']
 import torch
 from torch import nn
 
+from ..errors import UserError
+
 # %% ../../nbs/training/schedule.ipynb #cell7
 def adam(
     model: nn.Module, beta_1: float = 0.9, beta_2: float = 0.98, eps: float = 1e-9
@@ -26,10 +28,10 @@ def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
 
     Steps count optimizer updates, from 1.
 
-    Raises: ValueError for a step or a warm-up below 1.
+    Raises: UserError for a step or a warm-up below 1.
     """
     if step < 1 or warmup < 1:
-        raise ValueError(
+        raise UserError(
             f"step is {step} and warmup is {warmup}: both count updates from 1"
         )
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)

@@ -16,9 +16,10 @@ from itertools import islice
 
 import torch
 
+from ..errors import UserError
 from ..data.batching import Batch, batches, collate, token_batches
 from .checkpoint import average_checkpoints, checkpoints
-from annotated_transformer.training.run import (
+from annotated_transformer.engine.runs import (
     Run,
     TrainingConfig,
     claim_run,
@@ -114,10 +115,10 @@ def validation_loss(run: Run) -> float:
 def sound(loss: float, step: int) -> float:
     """The loss itself.
 
-    Raises: ValueError when it is no number, or so large that e to it is none.
+    Raises: UserError when it is no number, or so large that e to it is none.
     """
     if not loss < 700:
-        raise ValueError(
+        raise UserError(
             f"the loss is {loss} after update {step}: the run has diverged; lower "
             "lr_factor or lengthen warmup "
             "and start again in another folder"

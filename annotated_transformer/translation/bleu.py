@@ -19,6 +19,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest, Result
 
+from ..errors import UserError
 from ..data.tokenizer import moses_tokenize
 
 # %% ../../nbs/translation/bleu.ipynb #cell5
@@ -61,10 +62,10 @@ def sentence_statistics(
     hypothesis: str, references: Sequence[str], order: int = 4
 ) -> BleuStatistics:
     """The counts of one tokenised sentence (tokens between spaces) for n-grams up to
-    `order`. Raises: ValueError.
+    `order`. Raises: UserError.
     """
     if order < 1 or not references:
-        raise ValueError(
+        raise UserError(
             f"order is {order}, references {len(references)}: both must be at least 1"
         )
     tokens, others = hypothesis.split(), [reference.split() for reference in references]
@@ -83,7 +84,7 @@ def reference_files(
     """The references as a list of files, each as long as the hypotheses.
 
     Raises:
-        ValueError: no hypotheses, no references, numbers of lines that differ, or a
+        UserError: no hypotheses, no references, numbers of lines that differ, or a
             string in place of a list.
     """
     single = [line for line in references if isinstance(line, str)]
@@ -92,7 +93,7 @@ def reference_files(
         or isinstance(references, str)
         or 0 < len(single) < len(references)
     ):
-        raise ValueError(
+        raise UserError(
             "a string where a list of lines belongs: pass a list, also for a single "
             "sentence"
         )
@@ -104,11 +105,11 @@ def reference_files(
     for file in files:
         counts = f"{len(hypotheses)} hypotheses and {len(file)} references"
         if not hypotheses or not file:
-            raise ValueError(
+            raise UserError(
                 f"{counts}: nothing to score; check that neither file is empty"
             )
         if len(hypotheses) != len(file):
-            raise ValueError(
+            raise UserError(
                 f"{counts}: the files must match line by line; look for a lost or an "
                 "extra line"
             )
@@ -271,7 +272,7 @@ def scores(
     The texts are plain: detokenised, cased, one sentence a line.
 
     Raises:
-        ValueError: as `reference_files`.
+        UserError: as `reference_files`.
     """
     files = [list(hypotheses), *reference_files(hypotheses, references)]
     tool = f"moses-{language}-sacremoses-{version('sacremoses')}"
@@ -381,10 +382,10 @@ def compare(
     The test is approximate randomisation, two-sided (Riezler and Maxwell, 2005).
 
     Raises:
-        ValueError: as `reference_files`, or if samples is below 1.
+        UserError: as `reference_files`, or if samples is below 1.
     """
     if samples < 1:
-        raise ValueError(
+        raise UserError(
             f"samples is {samples}: draw at least one, and thousands for a p-value "
             "worth quoting"
         )

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ..errors import UserError
 from ..model.config import TransformerConfig
 from ..model.transformer import Cache, Transformer
 
@@ -96,15 +97,15 @@ def force(
 
 # %% ../../nbs/translation/search.ipynb #cell15
 def check_source(model: StepModel, src: Int[Tensor, "batch src"]) -> None:
-    """Raises: ValueError if dropout is on or a source row holds no token."""
+    """Raises: UserError if dropout is on or a source row holds no token."""
     if model.training:
-        raise ValueError(
+        raise UserError(
             "the model is in training mode, so dropout would change the output: call "
             "model.eval() first"
         )
     empty = (src == model.config.pad_id).all(dim=1)
     if empty.any():
-        raise ValueError(
+        raise UserError(
             f"source row {int(empty.nonzero()[0])} holds nothing but padding: leave it "
             "out"
         )
@@ -119,12 +120,12 @@ def length_limits(
     length + 50, §6.1.
 
     `max_length`, if given, stands in for that sum; neither goes past what the model has
-    positions for. Raises: ValueError for a max_length below 1.
+    positions for. Raises: UserError for a max_length below 1.
     """
     if max_length is None:
         limits = (src != config.pad_id).sum(dim=1) + 50
     elif max_length < 1:
-        raise ValueError(
+        raise UserError(
             f"max_length is {max_length}: an output needs room for at least its end "
             "token"
         )
@@ -134,9 +135,9 @@ def length_limits(
 
 # %% ../../nbs/translation/search.ipynb #cell22
 def check_numbers(values: Float[Tensor, "*shape"]) -> None:
-    """Raises: ValueError if one of them is NaN."""
+    """Raises: UserError if one of them is NaN."""
     if values.isnan().any():
-        raise ValueError(
+        raise UserError(
             "the model's scores are not numbers (NaN): take an earlier checkpoint or "
             "another copy"
         )
@@ -150,7 +151,7 @@ def hypotheses(
 ) -> list[Hypothesis]:
     """Rows of padded ids as hypotheses; a row without end token is unfinished.
 
-    Raises: ValueError for NaN.
+    Raises: UserError for NaN.
     """
     check_numbers(totals)
     found = []
@@ -312,20 +313,20 @@ def sample(
 
     Scores are the model's own.
 
-    Raises: ValueError for a temperature, top_k or top_p out of range, or scores that
+    Raises: UserError for a temperature, top_k or top_p out of range, or scores that
     are NaN.
     """
     if not 1e-38 < temperature < 1e38:
-        raise ValueError(
+        raise UserError(
             f"temperature is {temperature}: take one between 0 and 1e38, or search "
             "greedily"
         )
     if top_k is not None and top_k < 1:
-        raise ValueError(
+        raise UserError(
             f"top_k is {top_k}: it is how many tokens may be drawn, at least 1"
         )
     if not 0 < top_p <= 1:
-        raise ValueError(
+        raise UserError(
             f"top_p is {top_p}: it is the share of probability to draw from, above 0 "
             "and at most 1"
         )
@@ -558,21 +559,21 @@ def move_cache(
 
 # %% ../../nbs/translation/search.ipynb #cell80
 def check_beam(beam_size: int, n_best: int, alpha: float) -> None:
-    """Raises: ValueError for a beam_size outside 1 to a million, an n_best outside 1 to
+    """Raises: UserError for a beam_size outside 1 to a million, an n_best outside 1 to
     beam_size, or α beyond ±10.
     """
     if not 1 <= beam_size <= 10**6:
-        raise ValueError(
+        raise UserError(
             f"beam_size is {beam_size}: it is how many hypotheses stay alive, from 1 "
             "to a million"
         )
     if not 1 <= n_best <= beam_size:
-        raise ValueError(
+        raise UserError(
             f"n_best is {n_best}: it must be at least 1 and at most the beam_size of "
             f"{beam_size}"
         )
     if not abs(alpha) <= 10:
-        raise ValueError(
+        raise UserError(
             f"alpha is {alpha}: the length penalty needs a number from -10 to 10; 0 "
             "means no penalty"
         )
@@ -611,7 +612,7 @@ def beam(
     penalty, §6.1, best first.
 
     If a sentence's output limit comes before n hypotheses have ended, live ones fill
-    the list, marked unfinished. Raises: ValueError as `check_source`, `check_beam` and
+    the list, marked unfinished. Raises: UserError as `check_source`, `check_beam` and
     `length_limits`.
     """
     check_source(model, src)

@@ -24,9 +24,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..errors import UserError, nearest
 from ..data.tokenizer import PairTokenizer
 from ..model.attention import MultiHeadAttention
-from ..model.config import PAD, UNK, nearest
+from ..model.config import PAD, UNK
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_model
 from annotated_transformer.translation.search import (
@@ -36,7 +37,7 @@ from annotated_transformer.translation.search import (
     check_source,
     force,
 )
-from .speed import FastTransformer
+from ..engine.decoding import FastTransformer
 
 # %% ../../nbs/translation/translator.ipynb #cell7
 def count_from(first: int, texts: Sequence[str]) -> range:
@@ -50,19 +51,19 @@ def check_lines(
     """The texts with each run of white space made one space; `numbers` are their line
     numbers in messages.
 
-    Raises: ValueError for a bare string, a blank line, or one that was no UTF-8.
+    Raises: UserError for a bare string, a blank line, or one that was no UTF-8.
     """
     if isinstance(texts, str):
-        raise ValueError(
+        raise UserError(
             "expected a list of texts and got one string: put it in a list, [text]"
         )
     for number, text in zip(numbers, texts, strict=True):
         if not text.isascii() and any(
             "\ud800" <= character <= "\udfff" for character in text
         ):
-            raise ValueError(f"{side}line {number} is not valid UTF-8: convert it")
+            raise UserError(f"{side}line {number} is not valid UTF-8: convert it")
         if not text.strip():
-            raise ValueError(
+            raise UserError(
                 f"{side}line {number} is blank: there is nothing in it to translate, "
                 "so leave it out"
             )
@@ -76,7 +77,7 @@ def check_known(
     name: str,
     unk_id: int,
 ) -> None:
-    """Raises: ValueError naming the characters of a line that became the unknown token."""
+    """Raises: UserError naming the characters of a line that became the unknown token."""
     if unk_id in row:
         strange = [
             character
@@ -87,7 +88,7 @@ def check_known(
             character if character.isprintable() else f"U+{ord(character):04X}"
             for character in strange[:20]
         ]
-        raise ValueError(
+        raise UserError(
             f"{name} has characters that this model never saw: {' '.join(shown)}; "
             "replace them, or let them pass as unknown (unknown='keep'; on the command "
             "line, --unknown keep)"
@@ -101,7 +102,7 @@ def encode_each(
 ) -> list[list[Any]]:
     """What `encode` makes of the lines.
 
-    Raises: ValueError naming the line, where the tokenizer raised one without.
+    Raises: UserError naming the line, where the tokenizer raised one without.
     """
     try:
         return encode(lines)
@@ -110,7 +111,7 @@ def encode_each(
             try:
                 encode([line])
             except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+                raise UserError(f"{name}: {error}") from None
         raise
 
 # %% ../../nbs/translation/translator.ipynb #cell15
@@ -127,11 +128,11 @@ def encode_lines(
     """Texts as rows of ids by one side's tokeniser, after every check; `remedy` is that
     for a text too long.
 
-    Raises: ValueError naming the line that is blank, has unknown characters, or is
+    Raises: UserError naming the line that is blank, has unknown characters, or is
     longer than `limit` tokens.
     """
     if unknown not in ("error", "keep"):
-        raise ValueError(
+        raise UserError(
             f"unknown is {unknown!r}: {nearest(unknown, ['error', 'keep'])}"
         )
     numbers = list(numbers)
@@ -142,7 +143,7 @@ def encode_lines(
         if unknown == "error":
             check_known(line, row, encode, name, unk_id)
         if len(row) > limit:
-            raise ValueError(
+            raise UserError(
                 f"{name} has {len(row)} tokens, and this model reads at most {limit}: "
                 f"{remedy}"
             )
@@ -329,7 +330,7 @@ class Attention:
     def chart(self, kind: str = "cross", layer: int = 1, head: int = 1) -> Any:
         """One head as an Altair chart; layers and heads count from 1, as in the paper.
 
-        Raises: ValueError.
+        Raises: UserError.
         """
         from annotated_transformer.plots import attention_chart
 
@@ -339,7 +340,7 @@ class Attention:
             "cross": (self.cross, self.target, self.source),
         }
         if kind not in axes:
-            raise ValueError(
+            raise UserError(
                 f"unknown kind of attention {kind!r}: {nearest(kind, list(axes))}"
             )
         weights, queries, keys = axes[kind]
@@ -348,7 +349,7 @@ class Attention:
             ("head", head, weights.size(1)),
         ):
             if not 1 <= number <= count:
-                raise ValueError(
+                raise UserError(
                     f"{name} is {number}: this model has {name}s 1 to {count}"
                 )
         return attention_chart(
@@ -399,7 +400,7 @@ def look_inside(
 def find_device(name: str) -> torch.device:
     """The device of this name, after a trial that it works.
 
-    Raises: ValueError when it is not there.
+    Raises: UserError when it is not there.
     """
     try:
         device = torch.device(name)
@@ -407,7 +408,7 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
         there = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
         there += ["mps"] * torch.backends.mps.is_available()
-        raise ValueError(
+        raise UserError(
             f"device {name!r} is not there: choose one of {', '.join(there)}"
         ) from None
     return device
@@ -449,10 +450,10 @@ class TextModel:
     ) -> list[Score]:
         """The log-probability of each target given its source.
 
-        Raises: ValueError naming the line.
+        Raises: UserError naming the line.
         """
         if len(src) != len(tgt):
-            raise ValueError(
+            raise UserError(
                 f"{len(src)} sources and {len(tgt)} targets: each source needs its own "
                 "target"
             )
@@ -561,13 +562,13 @@ def prepared(
     The fast form has copies of the matrices and shares the rest: make a new one after
     training the model further.
 
-    Raises: ValueError for an unknown precision, or another than float32 where there is
+    Raises: UserError for an unknown precision, or another than float32 where there is
     no fast form.
     """
     if type(model) is Transformer:
         return FastTransformer(model, precision)
     if precision != "float32":
-        raise ValueError(
+        raise UserError(
             f"precision is {precision!r}: a {type(model).__name__} is searched in "
             "float32 only"
         )
@@ -592,7 +593,7 @@ class Translator(TextModel):
         """The translator of a model directory; `precision` is that of the search:
         float32, bfloat16 or int8.
 
-        Raises: ValueError if the directory is damaged, the device is not there or the
+        Raises: UserError if the directory is damaged, the device is not there or the
         precision is unknown.
         """
         return cls(*load_model(directory, find_device(device)), precision)
@@ -663,7 +664,7 @@ class Translator(TextModel):
         when one is asked for.
         """
         if isinstance(lines, str) or lines_at_once < 1:
-            raise ValueError(
+            raise UserError(
                 "give lines one by one, not a string, and at least one at once "
                 "(lines_at_once)"
             )

@@ -22,12 +22,14 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from annotated_transformer.errors import UserError, nearest
+
 if TYPE_CHECKING:
     from annotated_transformer.training.recipes import Recipe
-    from annotated_transformer.training.run import Run
+    from annotated_transformer.engine.runs import Run
     from annotated_transformer.translation.translator import Translator
 
-SHIPPED = Path(__file__).parent / "pretrained" / "phrasebook-en-de"
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "phrasebook-en-de"
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
@@ -193,7 +195,7 @@ def train(
     `torchrun --nproc-per-node 8 -m annotated_transformer.cli`
     `train wmt14-en-de-big --set sharded=true`
     """
-    from annotated_transformer.training.scale import one_voice
+    from annotated_transformer.engine.scale import one_voice
 
     with one_voice():
         plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
@@ -224,12 +226,12 @@ def train(
 def make_folder(folder: Path) -> None:
     """Make the run's folder before the work begins.
 
-    Raises: ValueError when that can't be done.
+    Raises: UserError when that can't be done.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(
+        raise UserError(
             f"{folder} can't be made ({error.strerror}): choose another --out"
         ) from None
 
@@ -252,7 +254,7 @@ def train_and_tell(
     cpu: bool,
 ) -> None:
     """Train a recipe to its end, with a progress bar on a terminal and lines elsewhere."""
-    from annotated_transformer.training.progress import Bar, line
+    from annotated_transformer.cli.progress import Bar, line
     from annotated_transformer.training.recipes import prepare
     from annotated_transformer.training.trainer import fit
 
@@ -377,21 +379,21 @@ def training_plan(
 
     if own == [None, None, None]:
         if settings_from is not None:
-            raise ValueError(
+            raise UserError(
                 "--recipe goes with files of your own; a recipe has its own settings, "
                 "and --set changes them"
             )
         if source not in recipes() and any(
             Path(source).parent.glob(f"{Path(source).name}.*")
         ):
-            raise ValueError(
+            raise UserError(
                 f"{source} is no recipe: for files of your own, give --src, --tgt and "
                 "--valid too"
             )
         return recipe(source)
     src, tgt, valid = own
     if src is None or tgt is None or valid is None:
-        raise ValueError(
+        raise UserError(
             "your own files need all of --src, --tgt and --valid; a recipe needs none "
             "of them"
         )
@@ -430,9 +432,8 @@ def training_pairs(
 def change(plan: "Recipe", settings: list[str]) -> "Recipe":
     """The recipe with NAME=VALUE settings applied.
 
-    Raises: ValueError for an unknown name, naming the nearest.
+    Raises: UserError for an unknown name, naming the nearest.
     """
-    from annotated_transformer.model.config import nearest
 
     parts: dict[str, Any] = {
         "architecture": plan.architecture,
@@ -457,12 +458,12 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
     for setting in settings:
         name, equals, text = setting.partition("=")
         if name not in owners or name in parts:
-            raise ValueError(
+            raise UserError(
                 f"unknown setting {name!r}: "
                 f"{nearest(name, sorted(owners.keys() - parts.keys()))}"
             )
         if not equals:
-            raise ValueError(f"--set {setting}: write NAME=VALUE")
+            raise UserError(f"--set {setting}: write NAME=VALUE")
         changes[owners[name]][name] = parse(
             text, getattr(parts[owners[name]], name), name
         )
@@ -478,17 +479,17 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
 def parse(text: str, like: Any, name: str) -> Any:
     """A setting's text as a value of the type it had.
 
-    Raises: ValueError naming the setting and the type.
+    Raises: UserError naming the setting and the type.
     """
     if isinstance(like, bool):
         if text.lower() not in ("true", "false"):
-            raise ValueError(f"{name} is {text!r}: write true or false")
+            raise UserError(f"{name} is {text!r}: write true or false")
         return text.lower() == "true"
     kind = type(like)
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(
+        raise UserError(
             f"{name} is {text!r}: write "
             f"{'a whole number' if kind is int else 'a number'}"
         ) from None
@@ -550,10 +551,10 @@ def translate(
         None if input == Path("-") else input,
     )  # "-" is standard input
     if text is not None and input is not None:
-        raise ValueError("give a text or --input, not both")
+        raise UserError("give a text or --input, not both")
     refuse_file(text, "--input")
     if n_best != 1 and split:
-        raise ValueError(
+        raise UserError(
             "--n-best lists translations of whole sentences: leave out --split"
         )
     width = max(beam_size, n_best) if beam_size > 0 else beam_size
@@ -582,9 +583,9 @@ def translate(
 
 
 def refuse_file(text: str | None, option: str) -> None:
-    """Raises: ValueError when the name of a file stands where a sentence should."""
+    """Raises: UserError when the name of a file stands where a sentence should."""
     if text is not None and os.path.isfile(text):
-        raise ValueError(f"{text} is a file: {option} reads its lines")
+        raise UserError(f"{text} is a file: {option} reads its lines")
 
 
 @contextmanager
@@ -595,7 +596,7 @@ def naming(path: Path | None) -> Iterator[None]:
     except ValueError as error:
         if path is None or not str(error).startswith("line "):
             raise
-        raise ValueError(f"{path}, {error}") from None
+        raise UserError(f"{path}, {error}") from None
 
 
 def import_torch() -> None:
@@ -628,7 +629,7 @@ def open_translator(
 def input_lines(path: Path | None) -> Iterator[str]:
     """The lines of a file or of standard input, as they come.
 
-    Raises: ValueError for bytes that are not UTF-8.
+    Raises: UserError for bytes that are not UTF-8.
     """
     if path is not None:
         from annotated_transformer.data.corpus import read_lines
@@ -636,10 +637,10 @@ def input_lines(path: Path | None) -> Iterator[str]:
         yield from read_lines(path)
         return
     if sys.stdin is None:
-        raise ValueError("standard input is closed: give a text or --input")
+        raise UserError("standard input is closed: give a text or --input")
     for number, line in enumerate(sys.stdin.buffer, start=1):
         if number == 1 and line.startswith(b"\x1f\x8b"):
-            raise ValueError(
+            raise UserError(
                 "standard input is packed by gzip: unpack it first, or name the file "
                 "with --input"
             )
@@ -647,7 +648,7 @@ def input_lines(path: Path | None) -> Iterator[str]:
             text = line.decode("utf-8").rstrip("\r\n")
             yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError:
-            raise ValueError(
+            raise UserError(
                 f"standard input, line {number}: not UTF-8; convert it, for example "
                 "with iconv"
             ) from None
@@ -709,11 +710,11 @@ def evaluate(
     `annotated-transformer evaluate --hypothesis out.de --reference test.de`
     `--language de`
     """
-    from annotated_transformer.data.corpus import write_whole
+    from annotated_transformer.files import write_whole
     from annotated_transformer.translation.bleu import format_scores, scores
 
     if limit is not None and not 1 <= limit <= sys.maxsize:
-        raise ValueError(
+        raise UserError(
             f"--limit is {limit}: evaluate at least one pair, and no more than a "
             "machine can count"
         )
@@ -726,7 +727,7 @@ def evaluate(
             or corpus is not None
             or source is not None
         ):
-            raise ValueError(
+            raise UserError(
                 "--hypothesis needs --reference and --language, and no --corpus or "
                 "--source"
             )
@@ -739,7 +740,7 @@ def evaluate(
             "float32",
             None,
         ):
-            raise ValueError(
+            raise UserError(
                 "--hypothesis is scored as it is: leave out what says how to translate"
             )
         outputs, references = (
@@ -747,7 +748,7 @@ def evaluate(
             for path in (hypothesis, reference)
         )
         if "" in references:
-            raise ValueError(
+            raise UserError(
                 f"{reference}, line {references.index('') + 1} is blank: remove it "
                 "from both files"
             )
@@ -804,18 +805,16 @@ def test_pairs(
             root,
         )
     if source is None or reference is None or corpus is not None:
-        raise ValueError("name a --corpus, or both --source and --reference")
+        raise UserError("name a --corpus, or both --source and --reference")
     return parallel_files(source, reference)
 
 
 def check_language(language: str | None) -> None:
-    """Raises: ValueError for a code that is no language's, by the list of CLDR."""
+    """Raises: UserError for a code that is no language's, by the list of CLDR."""
     from babel.localedata import locale_identifiers
 
     if language is not None and language not in locale_identifiers():
-        raise ValueError(
-            f"unknown language {language!r}: write a code such as en or de"
-        )
+        raise UserError(f"unknown language {language!r}: write a code such as en or de")
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -826,7 +825,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> None:
-    """Raises: ValueError, before any work is done, for a file that can't be written or
+    """Raises: UserError, before any work is done, for a file that can't be written or
     should not be.
 
     That is a folder, a file in no folder that may be written, a read-only file, one of
@@ -836,32 +835,32 @@ def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> Non
     named = [path for path in paths if path is not None]
     for path in named:
         if path.is_dir():
-            raise ValueError(f"{path} is a folder: name a file")
+            raise UserError(f"{path} is a folder: name a file")
         above = next(folder for folder in path.absolute().parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK):
-            raise ValueError(
+            raise UserError(
                 f"{path} can't be written: {above} is no folder that may be written; "
                 "name another file"
             )
         if path.is_file() and not path.stat().st_mode & 0o222:
-            raise ValueError(
+            raise UserError(
                 f"{path} can't be written: it is read-only; name another file"
             )
         if path.exists() and any(
             each is not None and each.exists() and path.samefile(each) for each in reads
         ):
-            raise ValueError(
+            raise UserError(
                 f"{path} is read by this command: name another file to write"
             )
         if path.exists() and same_as_output(path):
-            raise ValueError(
+            raise UserError(
                 f"{path} is standard output, where the summary goes: name a file"
             )
     files = [
         os.path.realpath(path) for path in named if path.is_file() or not path.exists()
     ]
     if len(set(files)) < len(files):
-        raise ValueError(f"{named[-1]} is named twice: name a file for each")
+        raise UserError(f"{named[-1]} is named twice: name a file for each")
 
 
 def same_as_output(path: Path) -> bool:
@@ -941,12 +940,12 @@ def attend(
 
     `annotated-transformer attend "Sunday, March 21, 2027" --out attention.html`
     """
-    from annotated_transformer.data.corpus import write_whole
+    from annotated_transformer.files import write_whole
     from annotated_transformer.plots import attention_page
 
     for side in (text, target):
         if side is not None and os.path.isfile(side):
-            raise ValueError(
+            raise UserError(
                 f"{side} is a file: attend looks at one sentence, so write it out"
             )
     refuse_places(out, reads=files_of(model))
@@ -993,17 +992,17 @@ def average(
     from annotated_transformer.training import checkpoint
 
     if last is not None and last < 1:
-        raise ValueError(f"--last is {last}: average at least one checkpoint")
+        raise UserError(f"--last is {last}: average at least one checkpoint")
     of_run = checkpoint.checkpoints(checkpoints[0]) if len(checkpoints) == 1 else []
     if last is not None and not of_run:
-        raise ValueError(
+        raise UserError(
             "--last goes with one run's folder that has checkpoints: leave it out for "
             "models"
         )
     folders = of_run[-(last or 5) :] or checkpoints
     for folder in folders:
         if is_marian(folder):
-            raise ValueError(
+            raise UserError(
                 f"{folder} was imported, and imported models can't be averaged"
             )
     checkpoint.average_checkpoints(folders, out)
@@ -1050,9 +1049,8 @@ def export(
     `annotated-transformer export onnx graphs --attention`
     """
     from annotated_transformer.after.pretrained import is_marian
-    from annotated_transformer.model.config import nearest
     from annotated_transformer.training.checkpoint import load_model
-    from annotated_transformer.translation.export import (
+    from annotated_transformer.engine.ctranslate2 import (
         export_ctranslate2,
         export_marian,
         export_onnx,
@@ -1064,20 +1062,20 @@ def export(
         "onnx": export_onnx,
     }
     if form not in write:
-        raise ValueError(f"unknown format {form!r}: {nearest(form, list(write))}")
+        raise UserError(f"unknown format {form!r}: {nearest(form, list(write))}")
     settings: dict[str, Any] = {}
     for name, value, owner in (
         ("quantization", quantization, "ctranslate2"),
         ("attention", attention, "onnx"),
     ):
         if value and form != owner:
-            raise ValueError(
+            raise UserError(
                 f"--{name} is a setting of {owner}: leave it out for {form}"
             )
         if value:
             settings[name] = value
     if is_marian(model):
-        raise ValueError(
+        raise UserError(
             f"{model} was imported: other programs read the directory that it was "
             "imported from"
         )
@@ -1111,14 +1109,12 @@ def info(
     from annotated_transformer.model.config import preset, table_3
 
     if not 1 <= length <= 10**6:
-        raise ValueError(
+        raise UserError(
             f"--length is {length}: count operations for at least one token and at "
             "most a million"
         )
     if "/" in name and not Path(name).exists():
-        raise ValueError(
-            f"{name}: there is no such folder, and no preset has that name"
-        )
+        raise UserError(f"{name}: there is no such folder, and no preset has that name")
     config = (
         preset(name)
         if name in table_3() or not name or not Path(name).exists()
@@ -1210,7 +1206,7 @@ def main() -> None:
     )
     try:
         if sys.stdout is None:
-            raise ValueError(
+            raise UserError(
                 "standard output is closed: send it to a file, or to /dev/null if it "
                 "isn't wanted"
             )
