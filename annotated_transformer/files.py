@@ -34,22 +34,24 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises: UserError for a read-only file, an unwritable directory or a full disk.
     """
     parent = str(path.parent)
-    if parent in ("/dev", "/dev/fd") or (path.exists() and not path.is_file()):
+    there = os.path.exists(path)  # unlike Path.exists, False for any impossible name
+    if parent in ("/dev", "/dev/fd") or (there and not path.is_file()):
         return _write_in_place(path, data)
     path = Path(os.path.realpath(path))
     draft = path.with_name(f".{path.name[:60]}.{uuid4().hex[:12]}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.stat().st_mode & 0o222:  # a rename wouldn't ask
+        if there and not path.stat().st_mode & 0o222:  # a rename wouldn't ask
             raise PermissionError(errno.EACCES, "it is read-only")
         draft.write_bytes(data)
-        if path.exists():
+        if there:
             shutil.copymode(path, draft)
         os.replace(draft, path)
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        if os.path.isfile(draft):
+            draft.unlink()
 
 
 def _write_in_place(path: Path, data: bytes) -> None:
