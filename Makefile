@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 READY := $(VENV)/.ready-$(VERSION)
 BOOK := book/_build/html
+QUICK := tests/test_files.py tests/test_model_parts.py tests/test_schedule.py tests/test_loss.py
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve export test test-slow check readme wheel clean
+.PHONY: help book serve export test test-quick test-slow coverage check format readme wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +34,23 @@ test: $(READY)  ## run the chapters' own tests and the test suite
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 	$(BIN)/python -m pytest
 
+test-quick: $(READY)  ## the tests that take under a minute together: parts, layers, files
+	$(BIN)/python -m pytest $(QUICK)
+
 test-slow: $(READY)  ## run the tests and the cells marked slow
 	$(BIN)/nbdev_test --n_workers 1 --flags slow
 	$(BIN)/python -m pytest -m slow
 
+coverage: $(READY)  ## the share of the package's lines that the test suite runs
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine
+	$(BIN)/python -m coverage report
+
+format: $(READY)  ## ruff format, for chapters and hand-written files
+	$(BIN)/ruff format .
+
 check: $(READY)  ## ruff (notebooks too), codespell and mypy
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	$(BIN)/mypy
