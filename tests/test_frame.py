@@ -43,8 +43,7 @@ def code_cell(source: str) -> dict:
     }
 
 
-# -- metadata
-# --------------------------------------------------------------------------------------------------------
+# -- metadata --------------------------------------------------------------------------
 
 
 def test_one_version_everywhere():
@@ -110,8 +109,7 @@ def test_the_readme_shows_the_recorded_results():
     assert done.returncode == 0, done.stderr
 
 
-# -- the book's extension: directives
-# --------------------------------------------------------------------------------
+# -- the book's extension: directives --------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -172,50 +170,105 @@ def test_a_slow_cell_says_that_it_did_not_run():
     assert "make test-slow" in book["cells"][1]["source"]
 
 
-# -- the book's extension: what a chapter depends on
-# -----------------------------------------------------------------
+# -- the book's extension: what a chapter depends on -----------------------------------
+
+
+LAZY = """
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .room.a import A as A
+    from .room.lazy import D as D
+
+
+def __getattr__(name):
+    ...
+"""
 
 
 @pytest.fixture
 def small_package(tmp_path, monkeypatch):
-    """A package in which c imports b, b imports a inside a function, and d stands
-    alone.
+    """A package with a lazy face and a lazy room.
+
+    c imports b, b imports a inside a function, e imports a through the face for type
+    checkers alone, and d stands by itself.
     """
     folder = tmp_path / "annotated_transformer"
-    (folder / "room").mkdir(parents=True)
+    (folder / "room" / "lazy").mkdir(parents=True)
     (tmp_path / "results").mkdir()
+    checked = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
     files = {
-        "__init__.py": "",
+        "__init__.py": LAZY,
         "room/__init__.py": "",
+        "room/lazy/__init__.py": f"{checked}    from ..d import D as D\n",
         "room/a.py": "A = 1\n",
         "room/d.py": "D = 1\n",
         "room/b.py": "def f():\n    from .a import A\n    return A\n",
         "room/c.py": "from ..room import b\n",
+        "room/e.py": f"{checked}    from annotated_transformer import A\n",
     }
     for name, text in files.items():
         (folder / name).write_text(text)
     monkeypatch.setattr(chapters, "ROOT", tmp_path)
     chapters.direct_dependencies.cache_clear()
+    chapters.lazy_names.cache_clear()
     yield tmp_path
     chapters.direct_dependencies.cache_clear()
+    chapters.lazy_names.cache_clear()
 
 
 C_CHAPTER = ["from annotated_transformer.room.c import b"]
-D_CHAPTER = ["import annotated_transformer.room.d"]
+CHAPTERS = {
+    "face": ["import annotated_transformer"],
+    "a": ["from annotated_transformer import A"],
+    "a by attribute": ["import annotated_transformer as at", "at.A"],
+    "b": ["from annotated_transformer.room import b"],
+    "c": C_CHAPTER,
+    "d": ["import annotated_transformer.room.d"],
+    "d, twice lazy": ["import annotated_transformer", "annotated_transformer.D"],
+    "d by room": ["from annotated_transformer.room import lazy", "lazy.D"],
+    "e": ["from annotated_transformer.room.e import A"],
+}
+DEPENDENTS = {
+    "a": {"a", "a by attribute", "b", "c", "e"},
+    "b": {"b", "c"},
+    "c": {"c"},
+    "d": {"d", "d, twice lazy", "d by room"},
+    "e": {"e"},
+}
 
 
-@pytest.mark.parametrize(
-    ("module", "again"),
-    [("a", (True, False)), ("b", (True, False)), ("d", (False, True))],
-)
-def test_a_change_to_a_module_reaches_exactly_its_dependents(
-    small_package, module, again
-):
-    before = [chapters.fingerprint(code) for code in (C_CHAPTER, D_CHAPTER)]
+@pytest.mark.parametrize("module", DEPENDENTS)
+def test_a_change_to_a_module_reaches_exactly_its_dependents(small_package, module):
+    before = {name: chapters.fingerprint(code) for name, code in CHAPTERS.items()}
     path = small_package / "annotated_transformer" / "room" / f"{module}.py"
     path.write_text(path.read_text() + "NEW = 2\n")
-    after = [chapters.fingerprint(code) for code in (C_CHAPTER, D_CHAPTER)]
-    assert tuple(old != new for old, new in zip(before, after, strict=True)) == again
+    again = {
+        name
+        for name in CHAPTERS
+        if chapters.fingerprint(CHAPTERS[name]) != before[name]
+    }
+    assert again == DEPENDENTS[module]
+
+
+def test_a_lazy_name_leads_to_its_module():
+    home = {
+        "annotated_transformer": "annotated_transformer",
+        "annotated_transformer.load": "annotated_transformer.loading",
+        "annotated_transformer.Transformer": "annotated_transformer.model.transformer",
+        "annotated_transformer.errors.nearest": "annotated_transformer.errors",
+        "torch.nn": None,
+    }
+    assert {name: chapters.resolve(name) for name in home} == home
+    reached = chapters.chapter_modules(
+        ["from annotated_transformer import Transformer"]
+    )
+    rooms = {name.split(".")[1] for name in reached if "." in name}
+    assert rooms == {"model", "errors"}
+    reached = chapters.chapter_modules(["from annotated_transformer import load"])
+    assert "annotated_transformer.after.pretrained" in reached
+    alone = chapters.chapter_modules(["import annotated_transformer"])
+    assert alone == {"annotated_transformer"}
 
 
 def test_a_new_paragraph_in_a_chapter_changes_nothing_elsewhere(small_package):
@@ -243,6 +296,8 @@ def test_a_command_counts_as_an_import_of_the_command_line(small_package):
     assert "annotated_transformer.room.a" in chapters.chapter_modules(
         ["!annotated-transformer info base"]
     )
+    asked = ["run([python, '-m', 'annotated_transformer', 'info'])"]
+    assert chapters.chapter_modules(asked) == {"annotated_transformer"}
     assert not chapters.chapter_modules(["place = home / 'annotated-transformer'"])
 
 
@@ -254,8 +309,7 @@ def test_a_docstring_is_plain_text():
     ]
 
 
-# -- launch
-# ----------------------------------------------------------------------------------------------------------
+# -- launch ----------------------------------------------------------------------------
 
 
 def test_colab_gets_a_chapter_that_installs_the_project(tmp_path):
@@ -270,8 +324,12 @@ def test_colab_gets_a_chapter_that_installs_the_project(tmp_path):
         assert not [source for source in sources if "nbdev_export()" in source]
 
 
-# -- the reference
-# ---------------------------------------------------------------------------------------------------
+# -- the reference ---------------------------------------------------------------------
+
+
+def test_the_reference_leads_from_the_face_to_its_entries():
+    table = chapters.NAMES.sub(chapters.face, "% names annotated_transformer")
+    assert "| `load` | {py:obj}`annotated_transformer.loading.load` |" in table
 
 
 def test_the_reference_lists_every_command_with_its_options():

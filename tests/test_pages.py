@@ -1,7 +1,10 @@
 """The rendered book: what a reader sees, with no network. Build it first: make book."""
 
 import json
+import os
 import re
+import socket
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -81,6 +84,26 @@ def test_no_directive_shows(page, parsed):
     )
     assert not shown
     assert "nbdev_export(" not in text
+
+
+def private_words() -> set[str]:
+    """What only the machine that built the book knows: its places, name and user, and
+    the values of its environment. A word that any machine may have doesn't count.
+    """
+    places = {str(ROOT), str(Path.home()), sys.prefix, socket.gethostname()}
+    values = {value for name, value in os.environ.items() if "/" in value}
+    common = re.compile(
+        r"/|/(root|home|tmp|usr|bin|dev/null)(/\w*)?|localhost|C\.UTF-8"
+    )
+    words = {word for word in places | values if len(word) > 5}
+    return {word for word in words if not common.fullmatch(word)}
+
+
+@each_page
+def test_a_page_tells_nothing_of_the_machine_that_built_it(page, parsed):
+    text = "".join(parsed[page].text)
+    assert not [word for word in private_words() if word in text]
+    assert not re.search(r"environ\(\{|\bPYTHONPATH['\"]?:|/home/\w+/", text)
 
 
 @each_page

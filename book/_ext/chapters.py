@@ -68,7 +68,8 @@ def _figure_for_the_book(figure):
     return print_figure(figure, "svg")
 get_ipython().run_line_magic("matplotlib", "inline")
 set_matplotlib_formats("svg")
-get_ipython().display_formatter.formatters["image/svg+xml"].for_type(Figure, _figure_for_the_book)
+_formatters = get_ipython().display_formatter.formatters
+_formatters["image/svg+xml"].for_type(Figure, _figure_for_the_book)
 rcParams["svg.hashsalt"] = "book"
 """
 CHARTS = """
@@ -76,16 +77,17 @@ import html, json
 import altair
 def _chart_for_the_book(spec, **_):
     text = json.dumps(spec, sort_keys=True).replace("<", "\\\\u003c")
-    label = html.escape(str(spec.get("description") or spec.get("title") or ""), quote=True)
+    words = spec.get("description") or spec.get("title") or ""
+    label = html.escape(str(words), quote=True)
     data = f'<script type="application/json">{text}</script>'
-    return {"text/html": f'<div class="vega-chart" role="img" aria-label="{label}">{data}</div>'}
+    start = f'<div class="vega-chart" role="img" aria-label="{label}">'
+    return {"text/html": f"{start}{data}</div>"}
 altair.renderers.register("book", _chart_for_the_book)
 altair.renderers.enable("book")
 """
 
 
-# -- directives
-# ------------------------------------------------------------------------------------------------------
+# -- directives ------------------------------------------------------------------------
 
 
 def unquoted(value: str) -> str:
@@ -153,37 +155,58 @@ def badge(module: str, source: str) -> str:
     return f"::::{{container}} exported\nexported to {', '.join(links)}\n::::"
 
 
-# -- dependencies
-# ----------------------------------------------------------------------------------------------------
+# -- dependencies ----------------------------------------------------------------------
 
 
-def imported_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
-    """Full names of whatever a piece of Python imports; relative imports count from
-    `module`.
+def used_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
+    """Full dotted names that a piece of Python imports, and uses of what it imported.
+
+    Relative imports count from `module`. After `import annotated_transformer as at` and
+    `at.load()`, `annotated_transformer.load` is used. What a package's `__init__`
+    imports for type checkers alone is not: those are its lazy names.
     """
+    tree = ast.parse(source)
+    if is_package:
+        tree.body = [node for node in tree.body if not for_type_checkers(node)]
     base = module.split(".") if is_package else module.split(".")[:-1]
     names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            for alias in node.names:
+                names.add(alias.name)
+                top = alias.name.split(".")[0]
+                bound[alias.asname or top] = alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom):
-            stem = base[: len(base) - node.level + 1] if node.level else []
-            start = ".".join([*stem, *([node.module] if node.module else [])])
-            names |= {start} | {f"{start}.{alias.name}" for alias in node.names}
-    return names
+            start = full_name(node, base)
+            names.add(start)
+            for alias in node.names:
+                bound[alias.asname or alias.name] = f"{start}.{alias.name}"
+    attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    for first, _, rest in (ast.unparse(node).partition(".") for node in attributes):
+        if first in bound and re.fullmatch(r"[\w.]+", rest):
+            names.add(f"{bound[first]}.{rest}")
+    return names | set(bound.values())
+
+
+def full_name(node: ast.ImportFrom, base: list[str]) -> str:
+    """The dotted name of what `from … import` imports from; `base` is the package that
+    it stands in.
+    """
+    stem = base[: len(base) - node.level + 1] if node.level else []
+    return ".".join([*stem, *([node.module] if node.module else [])])
+
+
+def for_type_checkers(node: ast.AST) -> bool:
+    """Whether a statement is `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def module_file(name: str) -> Path | None:
     """The file of a module of the package, if there is such a module."""
     stem = ROOT.joinpath(*name.split("."))
-    return next(
-        (
-            path
-            for path in (stem / "__init__.py", stem.with_suffix(".py"))
-            if path.is_file()
-        ),
-        None,
-    )
+    paths = (stem / "__init__.py", stem.with_suffix(".py"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read(name: str) -> str:
@@ -191,23 +214,52 @@ def read(name: str) -> str:
     return module_file(name).read_text(encoding="utf-8")
 
 
-def own_modules(names: set[str]) -> set[str]:
-    """The package's modules among some dotted names, with the packages that they lie
-    in.
+@cache
+def lazy_names(package: str) -> dict[str, str]:
+    """The lazy names of a package, and the full name that each stands for.
+
+    They are what its `__init__` imports under `if TYPE_CHECKING:`.
     """
-    ours = {name for name in names if name.split(".")[0] == PACKAGE}
-    parents = {
-        ".".join(parts[:i])
-        for parts in (name.split(".") for name in ours)
-        for i in range(1, len(parts) + 1)
-    }
-    return {name for name in parents if module_file(name)}
+    if module_file(package).name != "__init__.py":
+        return {}
+    found = {}
+    for block in filter(for_type_checkers, ast.parse(read(package)).body):
+        for node in ast.walk(block):
+            if isinstance(node, ast.ImportFrom):
+                start = full_name(node, package.split("."))
+                for alias in node.names:
+                    found[alias.asname or alias.name] = f"{start}.{alias.name}"
+    return found
+
+
+def resolve(name: str) -> str | None:
+    """The module of the package that a dotted name stands for or lies in, else None.
+
+    `annotated_transformer.load` is a lazy name and lies in
+    `annotated_transformer.loading`.
+    """
+    parts = name.split(".") if name.split(".")[0] == PACKAGE else []
+    for end in range(len(parts), 0, -1):
+        module = ".".join(parts[:end])
+        if module_file(module):
+            lazy = lazy_names(module).get(parts[end]) if parts[end:] else None
+            return resolve(lazy) if lazy else module
+    return None
+
+
+def own_modules(names: set[str]) -> set[str]:
+    """The package's modules that some dotted names lead to, with the packages that they
+    lie in.
+    """
+    found = {module for module in map(resolve, names) if module}
+    parts = [name.split(".") for name in found]
+    return {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
 
 
 @cache
 def direct_dependencies(name: str) -> frozenset[str]:
     """The package's modules that one module imports."""
-    names = imported_names(read(name), name, module_file(name).name == "__init__.py")
+    names = used_names(read(name), name, module_file(name).name == "__init__.py")
     return frozenset(own_modules(names) - {name})
 
 
@@ -230,12 +282,13 @@ def plain_python(source: str) -> str:
 
 def chapter_modules(code: list[str]) -> set[str]:
     """Every module of the package on which a chapter's cells depend."""
-    names: set[str] = set()
+    names = used_names("\n".join(map(plain_python, code)))
     for source in code:
-        names |= imported_names(plain_python(source))
         names |= set(re.findall(rf"\b{PACKAGE}(?:\.\w+)+", source))
         if re.search(r"""(!\s*|["'])annotated-transformer(\s|["'],)""", source):
             names.add(f"{PACKAGE}.cli")
+        if re.search(rf"""-m["',\s]+{PACKAGE}\b""", source):
+            names.add(f"{PACKAGE}.__main__")
     return all_dependencies(own_modules(names))
 
 
@@ -279,8 +332,7 @@ def fingerprint(code: list[str]) -> str:
     return digest.hexdigest()[:16]
 
 
-# -- the chapter
-# -----------------------------------------------------------------------------------------------------
+# -- the chapter -----------------------------------------------------------------------
 
 
 def set_up_cell(code: list[str]) -> str:
@@ -372,14 +424,15 @@ def read_chapter(app, docname: str, source: list[str]) -> None:
     """Sphinx event: rewrite a notebook's text before it is parsed."""
     if str(app.env.doc2path(docname)).endswith(".ipynb"):
         direct_dependencies.cache_clear()
+        lazy_names.cache_clear()
         source[0] = json.dumps(chapter(json.loads(source[0]), docname))
 
 
-# -- API pages
-# -------------------------------------------------------------------------------------------------------
+# -- API pages -------------------------------------------------------------------------
 
 MODULES = re.compile(r"^% modules (\S+)$", re.M)
 COMMANDS = re.compile(r"^% commands (\S+)$", re.M)
+NAMES = re.compile(r"^% names (\S+)$", re.M)
 ENTRY = """## {short}
 
 {link}```{{eval-rst}}
@@ -442,7 +495,7 @@ def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
 
 
 def modules_in(name: str, order: list[str]) -> list[str]:
-    """A module by itself, or the modules of a subpackage in the order of the chapters."""
+    """A module by itself, or a subpackage's modules in the order of the chapters."""
     path = module_file(name)
     if path is None:
         return []
@@ -493,23 +546,34 @@ def commands(match: re.Match) -> str:
     return "\n".join(command_entry(name, command) for name, command in found.items())
 
 
+def face(match: re.Match) -> str:
+    """A package's lazy names, each with a link to its entry."""
+    rows = [
+        f"| `{name}` | {{py:obj}}`{home}` |"
+        for name, home in sorted(lazy_names(match[1]).items())
+    ]
+    return "\n".join(["| name | its entry |", "|---|---|", *rows])
+
+
 def read_api_page(app, docname: str, source: list[str]) -> None:
-    """Sphinx event: `% modules NAME` in an API page stands for their entries, `%
-    commands NAME` for the commands.
+    """Sphinx event: fill in the lists of an API page.
+
+    `% modules NAME` stands for the entries of a module or of a room's, `% names NAME`
+    for the lazy names of a package, `% commands NAME` for the command line.
     """
     order = (
         list(app.env.external_site_map) if hasattr(app.env, "external_site_map") else []
     )
     if docname.startswith("api/"):
         source[0] = COMMANDS.sub(commands, source[0])
+        source[0] = NAMES.sub(face, source[0])
         source[0] = MODULES.sub(
             lambda match: "\n".join(map(api_entry, modules_in(match[1], order))),
             source[0],
         )
 
 
-# -- figures
-# ---------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------
 
 
 def check_alt_text(app, doctree: nodes.document) -> None:

@@ -1,8 +1,10 @@
-"""The rocket's two links: Binder opens the repository itself, Colab copies of the chapters that install the project.
+"""The rocket's two links: Binder opens the repository itself, Colab copies of the
+chapters that install the project.
 
-Colab starts from a bare machine, so its copies begin with a cell that fetches and installs the project, and end before
-the cell that exports it. `python book/_ext/launch.py FOLDER` writes them; the publishing workflow puts them on the
-branch `launch`.
+Colab starts from a bare machine, so its copies begin with a cell that fetches and
+installs the project, and end before the cell that exports it. `python
+book/_ext/launch.py FOLDER` writes them; the publishing workflow puts them on the branch
+`launch`.
 """
 
 import json
@@ -38,7 +40,7 @@ def colab_copy(notebook: dict, folder: str) -> dict:
 
 
 def write_copies(target: Path) -> list[Path]:
-    """Write Colab's copy of every chapter under `target`, in the folders of the original."""
+    """Write Colab's copy of every chapter under `target`, in the original's folders."""
     written = []
     for path in sorted(ROOT.glob("nbs/**/*.ipynb")):
         if ".ipynb_checkpoints" in path.parts:

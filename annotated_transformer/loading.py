@@ -1,0 +1,269 @@
+"""The one opener: whatever holds a model, as a translator.
+
+`load` asks each kind of the table `KINDS` in turn whether a name is one of its own. A
+new kind of model is a new line there.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from .errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import torch
+
+    from .data.tokenizer import PairTokenizer
+    from .model.config import TransformerConfig
+    from .model.transformer import Transformer
+    from .translation.translator import Translator
+
+SHIPPED = "phrasebook-en-de"
+ENGINES = ("torch", "plain", "ctranslate2")
+
+
+def load(
+    name: str | Path = SHIPPED,
+    *,
+    device: "str | torch.device | None" = None,
+    precision: str = "float32",
+    engine: str = "torch",
+) -> "Translator":
+    """The translator of a model, by its name or its place.
+
+    `name` is the shipped model's, a run's folder, a model folder (trained or imported),
+    a Marian directory as it was downloaded, or "owner/name" on the Hugging Face Hub.
+
+    `device` None is a GPU where there is one, else the CPU. `engine` is what searches:
+    "torch" is the fast form of the model, "plain" the readable one.
+
+    Raises: UserError naming what is missing, damaged, foreign or unknown.
+    """
+    from .translation.translator import Translator
+
+    if engine not in ENGINES:
+        raise UserError(f"unknown engine {engine!r}: {nearest(engine, ENGINES)}")
+    place = find_device(device)
+    model, tokenizer = open_model(name, place)
+    return Translator(model, tokenizer, precision)
+
+
+def find_device(name: "str | torch.device | None" = None) -> "torch.device":
+    """The device of this name, after a trial that it works; None: a GPU if there is one.
+
+    Apple's MPS counts as a GPU. Raises: UserError when the device is not there.
+    """
+    import torch
+
+    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    gpus += ["mps"] * torch.backends.mps.is_available()
+    if name is None:
+        return torch.device(gpus[0] if gpus else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError):
+        there = ", ".join(["cpu", *gpus])
+        raise UserError(
+            f"device {str(name)!r} is not there: choose one of {there}"
+        ) from None
+    return device
+
+
+# -- kinds of models -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of thing that holds a model: how to know it, and how to open it.
+
+    `follow` is for a name that stands for a folder: it finds that folder, which is then
+    of another kind. The other two read a folder.
+    """
+
+    title: str
+    fits: Callable[[str], bool]
+    follow: Callable[[str], Path] | None = None
+    config: "Callable[[Path], TransformerConfig] | None" = None
+    read: "Callable[[Path, torch.device], tuple[Any, Any]] | None" = None
+
+
+def open_model(
+    name: str | Path, device: "torch.device"
+) -> "tuple[Transformer, PairTokenizer]":
+    """The model and the tokenizer that a name of any kind stands for.
+
+    Raises: UserError as `load`.
+    """
+    kind, folder = find_model(name)
+    assert kind.read
+    return kind.read(folder, device)
+
+
+def architecture(name: str | Path) -> "TransformerConfig":
+    """The configuration of a model of any kind; its weights are not read.
+
+    Raises: UserError as `load`.
+    """
+    kind, folder = find_model(name)
+    assert kind.config
+    return kind.config(folder)
+
+
+def find_model(name: str | Path) -> tuple[Kind, Path]:
+    """The folder that holds the model of this name, and what kind of folder it is.
+
+    Raises: UserError for a name of no kind.
+    """
+    for kind in KINDS:
+        if kind.fits(str(name)):
+            return (
+                find_model(kind.follow(str(name)))
+                if kind.follow
+                else (
+                    kind,
+                    Path(name),
+                )
+            )
+    if Path(name).is_dir():
+        raise UserError(
+            f"{name} holds no model: name a folder with a config.json and its weights, "
+            "or a run's folder"
+        )
+    raise UserError(
+        f"{name}: there is no such model; name a folder, a model of the Hub as "
+        f"owner/name, or {SHIPPED}, which comes with the package"
+    )
+
+
+def _trained_config(folder: Path) -> "TransformerConfig":
+    from .model.config import TransformerConfig
+    from .training.checkpoint import read_config
+
+    return read_config(folder, TransformerConfig)
+
+
+def _read_trained(folder: Path, device: "torch.device") -> tuple[Any, Any]:
+    from .training.checkpoint import load_model
+
+    return load_model(folder, device)
+
+
+def _is_imported(name: str) -> bool:
+    from .after.pretrained import is_marian
+
+    return _has_config(name) and is_marian(name)
+
+
+def _imported_config(folder: Path) -> "TransformerConfig":
+    from .after.pretrained import MarianConfig
+    from .training.checkpoint import read_config
+
+    return read_config(folder, MarianConfig)
+
+
+def _read_imported(folder: Path, device: "torch.device") -> tuple[Any, Any]:
+    from .after.pretrained import load_marian
+
+    return load_marian(folder, device)
+
+
+def _is_marian_directory(name: str) -> bool:
+    from .files import read_json
+
+    path = Path(name) / "config.json"
+    return path.is_file() and read_json(path).get("model_type") == "marian"
+
+
+def _marian_config(folder: Path) -> "TransformerConfig":
+    from .after.pretrained import read_marian_config
+
+    return read_marian_config(folder)
+
+
+def _read_marian_directory(folder: Path, device: "torch.device") -> tuple[Any, Any]:
+    from .after.pretrained import import_marian, load_marian
+
+    with TemporaryDirectory() as place:
+        import_marian(folder, Path(place) / "model")
+        return load_marian(Path(place) / "model", device)
+
+
+def _has_config(name: str) -> bool:
+    return (Path(name) / "config.json").is_file()
+
+
+# -- names that stand for a folder -----------------------------------------------------
+
+
+def _shipped(name: str) -> Path:
+    return Path(__file__).parent / "pretrained" / name
+
+
+def _is_run(name: str) -> bool:
+    return (Path(name) / "run.json").is_file() or _has_config(f"{name}/model")
+
+
+def _model_of_run(name: str) -> Path:
+    model = Path(name) / "model"
+    if not model.is_dir():
+        raise UserError(
+            f"{name} holds a run that has no model yet: let it finish, or name one of "
+            "its checkpoints"
+        )
+    return model
+
+
+def _is_hub_id(name: str) -> bool:
+    """Whether a name reads "owner/name", and isn't the misspelt path of a folder."""
+    known = re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name)
+    return bool(known) and not Path(name).parent.exists()
+
+
+def download(name: str) -> Path:
+    """A model of the Hugging Face Hub, in the Hub's own cache; fetched if it isn't there.
+
+    Raises: UserError when the Hub can't be reached or has no such model.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ModuleNotFoundError:
+        raise UserError(
+            f"{name} is no folder here, and to look for it on the Hugging Face Hub "
+            "takes huggingface_hub: pip install huggingface_hub"
+        ) from None
+    texts, weights = ["*.json", "*.spm", "*.safetensors"], "pytorch_model.bin"
+    try:
+        folder = Path(snapshot_download(name, allow_patterns=texts))
+        if not any(folder.glob("*.safetensors")):
+            folder = Path(snapshot_download(name, allow_patterns=[*texts, weights]))
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"{name} is no folder here and can't be had from the Hugging Face Hub "
+            f"({reason}): mend the name, or try again with a network"
+        ) from None
+    return folder
+
+
+# In the order in which `load` asks them: a folder of one of the shapes that are easy to
+# tell comes before the model folder that this package writes, whose reader says best
+# what is wrong with a folder that is none.
+KINDS = (
+    Kind("the shipped model", lambda name: name == SHIPPED, follow=_shipped),
+    Kind("a run's folder", _is_run, follow=_model_of_run),
+    Kind(
+        "a Marian directory",
+        _is_marian_directory,
+        config=_marian_config,
+        read=_read_marian_directory,
+    ),
+    Kind(
+        "an imported model", _is_imported, config=_imported_config, read=_read_imported
+    ),
+    Kind("a model folder", _has_config, config=_trained_config, read=_read_trained),
+    Kind("a model of the Hub", _is_hub_id, follow=download),
+)
