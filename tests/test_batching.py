@@ -365,17 +365,23 @@ def test_stream_goes_on_from_any_place(pairs):
 
 
 def measure(count: int, folder: Path) -> dict:
-    script = Path(__file__).parents[1] / "benchmarks" / "memory_5m_pairs.py"
     command = [
         sys.executable,
-        str(script),
+        "-m",
+        "benchmarks.scale.memory_5m_pairs",
         "--pairs",
         str(count),
         "--folder",
         str(folder),
     ]
     return json.loads(
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            command,
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
     )
 
 

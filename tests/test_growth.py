@@ -14,13 +14,12 @@ import torch
 
 from annotated_transformer import cli
 from annotated_transformer.training.recipes import recipe
+from benchmarks.scale import gpu, growth
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import gpu  # noqa: E402
-import growth  # noqa: E402
-
-RECORD = json.loads((ROOT / "results" / "growth.json").read_text(encoding="utf-8"))
+RECORD = json.loads(
+    (ROOT / "results" / "scale" / "growth.json").read_text(encoding="utf-8")
+)
 AXES = {
     ("layer", "layer"): ("n", growth.LENGTHS, 2),
     ("length", "update"): ("n", growth.LENGTHS, 3),
@@ -173,8 +172,10 @@ def test_the_recorded_exponents_are_those_of_the_chapter(where, low, high):
 
 def run_gpu(*arguments: str) -> subprocess.CompletedProcess:
     """Run the GPU script."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-m", "benchmarks.scale.gpu", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says that there is no GPU")

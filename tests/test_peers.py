@@ -2,16 +2,12 @@
 gradients of the shared embedding.
 """
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
 from annotated_transformer.model.config import TransformerConfig
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-peers = pytest.importorskip("peers")
+peers = pytest.importorskip("benchmarks.speed.peers")
 
 ARCHITECTURE = TransformerConfig(
     60, 60, N=2, d_model=32, d_ff=64, h=4, d_k=8, d_v=8, dropout=0.0, max_length=32

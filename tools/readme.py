@@ -189,16 +189,16 @@ def race(record: dict) -> Iterator[list[str]]:
 
 
 ROWS = {
-    "phrasebook-en-de/record.json": phrasebook,
-    "multi30k-en-de-tiny-ends/record.json": multi30k,
-    "multi30k-en-de-tiny-seed2/record.json": multi30k,
-    "multi30k-en-de-tiny-seed3/record.json": multi30k,
-    "newstest2017-systems.json": newstest,
-    "memory-5m-pairs.json": memory,
-    "training-step.json": training_step,
-    "time-to-quality.json": race,
-    "translation-speed.json": translation_speed,
-    "fresh-clone.json": fresh_clone,
+    "runs/phrasebook-en-de/record.json": phrasebook,
+    "runs/multi30k-en-de-tiny-ends/record.json": multi30k,
+    "runs/multi30k-en-de-tiny-seed2/record.json": multi30k,
+    "runs/multi30k-en-de-tiny-seed3/record.json": multi30k,
+    "paper/newstest2017-systems.json": newstest,
+    "scale/memory-5m-pairs.json": memory,
+    "speed/training-step.json": training_step,
+    "speed/time-to-quality.json": race,
+    "speed/translation-speed.json": translation_speed,
+    "speed/fresh-clone.json": fresh_clone,
 }
 
 

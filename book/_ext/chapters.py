@@ -305,6 +305,7 @@ def data_files(text: str) -> list[Path]:
     ]
     shared = {
         ROOT / "results",
+        *(ROOT / "results").glob("*"),
         *(path.parent for path in files if path.name == "__init__.py"),
     }
     names = {

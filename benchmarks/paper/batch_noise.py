@@ -1,0 +1,105 @@
+"""How much noisier gradients are when an update's sentences all have one length:
+buckets beside random batches.
+
+    python -m benchmarks.paper.batch_noise runs/multi30k-en-de-tiny 6840
+
+Takes the checkpoint after that update and the tokenised pairs of a run. Each plan has
+updates of the same size, made of one bucket, of several smaller ones drawn apart, or of
+sentences in random order. Recorded are the variance of an update's gradient around the
+mean of all (dropout included), the squared length of that mean, and the share of
+padding. Writes results/paper/batch-noise.json, which nbs/data/batching.ipynb shows. Takes
+some minutes.
+"""
+
+import json
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from annotated_transformer.data.batching import (
+    TokenizedPairs,
+    collate,
+    padding_share,
+    token_batches,
+)
+from annotated_transformer.training.checkpoint import load_model
+from annotated_transformer.training.loss import Objective
+from benchmarks.record import RESULTS, arguments, folder
+
+OUT = RESULTS / "paper" / "batch-noise.json"
+TOKENS, MOST = 8_192, 60
+
+
+def gradient(
+    objective: Objective, pairs: TokenizedPairs, rows: np.ndarray
+) -> tuple[torch.Tensor, int]:
+    """The gradient of the loss per token of one batch, as one vector, and the batch's
+    tokens.
+    """
+    batch = collate(pairs, rows)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = objective(batch.src, batch.tgt_in, batch.tgt_out)
+    parts = torch.autograd.grad(loss / batch.tokens, list(objective.parameters()))
+    return torch.cat([part.flatten() for part in parts]), batch.tokens
+
+
+def spread(
+    objective: Objective,
+    pairs: TokenizedPairs,
+    plan: Sequence[np.ndarray],
+    together: int,
+) -> dict[str, float]:
+    """Variance of the mean of so many independent batches, from the variance of one."""
+    found = [gradient(objective, pairs, rows) for rows in plan]
+    gradients = torch.stack([each for each, _ in found])
+    weights = torch.tensor([tokens for _, tokens in found], dtype=torch.float32)
+    mean = weights @ gradients / weights.sum()
+    one = (gradients - mean).square().sum(1).mean().item() * len(plan) / (len(plan) - 1)
+    return {
+        "variance": one / together,
+        "squared_mean": mean.square().sum().item(),
+        "batches": len(plan),
+    }
+
+
+def main(run: Path, step: int) -> None:
+    """Measure each plan on at most sixty of its batches, and write the record."""
+    torch.manual_seed(0)
+    pairs = TokenizedPairs.open(run / "data" / "train")
+    model, _ = load_model(run / "checkpoints" / f"step-{step:08}")
+    objective, rng = Objective(model, 0.1).train(), np.random.default_rng(0)
+    lengths = pairs.src_lengths, pairs.tgt_lengths
+    plans = {
+        f"buckets: {count}": (token_batches(*lengths, TOKENS // count, 1, 0), count)
+        for count in (1, 2, 4, 8)
+    }
+    order = rng.permutation(len(pairs))
+    plans["random order"] = np.array_split(order, len(plans["buckets: 1"][0])), 1
+    found = {}
+    for name, (plan, count) in plans.items():
+        chosen = [plan[i] for i in rng.permutation(len(plan))[:MOST]]
+        found[name] = spread(objective, pairs, chosen, count) | {
+            "padding_share": padding_share(*lengths, plan)
+        }
+        print(name, found[name], flush=True)
+    OUT.write_text(
+        json.dumps(
+            {
+                "command": f"python -m benchmarks.paper.batch_noise {run} {step}",
+                "tokens": TOKENS,
+                "update": step,
+                "machine": f"CPU, {platform.machine()}",
+                "torch": torch.__version__,
+                "plans": found,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main(*arguments(__doc__, run=folder, update=int))

@@ -1,0 +1,297 @@
+r"""Score a Multi30k run on its three test sets by every convention and record it beside
+its training log.
+
+    torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train
+    multi30k-en-de-tiny \
+        --out runs/multi30k-en-de-tiny-ends --set buckets=2 --set precision=fp32 --set
+            keep=180 --set patience=0
+    python -m benchmarks.paper.multi30k runs/multi30k-en-de-tiny-ends ["a note on the run for
+    the record"]
+
+The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
+Scored is what the recipe would have left, the average of ten checkpoints at the end
+that its patience sets. Beside it stands another system of the same run, whose end and
+number of checkpoints are chosen on the validation split. There alone the length penalty
+of both is chosen, too; two more systems have ten checkpoints and the penalty of the
+published script, at the end and where its patience, which looks at the smoothed loss,
+would have ended the run. Writes record.json and log.jsonl into the folder of results/
+that has the run's name, where nbs/translation/multi30k.ipynb finds them.
+"""
+
+import argparse
+import json
+import platform
+import shutil
+import tempfile
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from unittest.mock import patch
+
+import torch
+from sacrebleu.metrics import BLEU
+
+from annotated_transformer.data.batching import (
+    TokenizedPairs,
+    collate,
+    real_places,
+    token_batches,
+)
+from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.tokenizer import moses_tokenize
+from annotated_transformer.training.checkpoint import (
+    average_checkpoints,
+    checkpoints,
+    load_model,
+)
+from annotated_transformer.training.loss import smoothed_cross_entropy
+from annotated_transformer.training.recipes import recipe
+from annotated_transformer.translation import search
+from annotated_transformer.translation.bleu import scores
+from annotated_transformer.translation.translator import Translator
+from benchmarks.record import RESULTS
+
+TESTS = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
+CONVENTION = "BLEU Moses, lower-cased"
+COUNTS = (1, 5, 10, 20, 40, 80)
+
+
+def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -> dict:
+    """All scores of one split, and the seconds that translating it took."""
+    pairs = list(load_corpus("multi30k", split, "en", "de"))
+    start = time.perf_counter()
+    outputs = translator.translate(
+        [source for source, _ in pairs],
+        beam_size=beam_size,
+        alpha=alpha,
+        unknown="keep",
+    )
+    seconds = time.perf_counter() - start
+    targets = [target for _, target in pairs]
+    results = {result.name: asdict(result) for result in scores(outputs, targets, "de")}
+    return {
+        "sentences": len(pairs),
+        "seconds": round(seconds, 1),
+        "scores": results,
+        "interval": round(interval(outputs, targets), 4),
+        "without_full_stop": {
+            "outputs": without_full_stop(outputs),
+            "references": without_full_stop(targets),
+        },
+    }
+
+
+def without_full_stop(lines: list[str]) -> float:
+    """The share of lines that end otherwise."""
+    return sum(not line.rstrip().endswith(".") for line in lines) / len(lines)
+
+
+def interval(outputs: list[str], targets: list[str]) -> float:
+    """Half the width of the 95 % bootstrap interval of the main score, 1,000 draws."""
+    files = [
+        moses_tokenize(lines, "de", lowercase=True) for lines in (outputs, targets)
+    ]
+    counted = BLEU(tokenize="none", smooth_method="none", force=True)
+    return counted.corpus_score(files[0], [files[1]], n_bootstrap=1_000)._ci
+
+
+def step_of(checkpoint: Path) -> int:
+    """The update after which a checkpoint was written."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def until(run: Path, end: int) -> list[Path]:
+    """The checkpoints that a run would have left if it had ended after `end` updates,
+    as far as they are there.
+    """
+    return [checkpoint for checkpoint in checkpoints(run) if step_of(checkpoint) <= end]
+
+
+def averaged(run: Path, end: int, count: int) -> Translator:
+    """The mean of the last `count` checkpoints of a run that ends after `end` updates."""
+    found = until(run, end)[-count:]
+    with tempfile.TemporaryDirectory() as folder:
+        average_checkpoints(found, Path(folder) / "model")
+        return Translator.from_pretrained(Path(folder) / "model")
+
+
+def end_by_patience(log: list[dict]) -> int:
+    """The update at which ten validations in a row have brought nothing better."""
+    losses = [(row["loss"], row["step"]) for row in log if row["event"] == "validation"]
+    for place in range(10, len(losses)):
+        if min(losses[: place - 9]) < min(losses[place - 9 : place + 1]):
+            return losses[place][1]
+    return losses[-1][1]
+
+
+@torch.inference_mode()
+def smoothed_validation(run: Path, checkpoint: Path) -> float:
+    """The validation loss per token that the published runs' patience looks at:
+    smoothed like that of training.
+    """
+    model, _ = load_model(checkpoint)
+    pairs = TokenizedPairs.open(run / "data" / "valid")
+    loss, tokens = 0.0, 0
+    for rows in token_batches(pairs.src_lengths, pairs.tgt_lengths, 8_192):
+        batch = collate(pairs, rows)
+        places = real_places(batch.tgt_out, model.config.pad_id)
+        logits = model(batch.src, batch.tgt_in).flatten(0, 1)[places]
+        loss += smoothed_cross_entropy(
+            logits, batch.tgt_out.flatten()[places], 0.1
+        ).item()
+        tokens += batch.tokens
+    return loss / tokens
+
+
+def published_end(run: Path, last: int) -> tuple[int, list[dict]]:
+    """The update at which the published runs' patience would have ended this one, and
+    the losses that say so.
+    """
+    rows = [
+        {
+            "event": "validation",
+            "step": step_of(each),
+            "loss": smoothed_validation(run, each),
+        }
+        for each in until(run, last)
+    ]
+    return end_by_patience(rows), [
+        {"step": row["step"], "loss": round(row["loss"], 5)} for row in rows
+    ]
+
+
+def on_validation(translator: Translator, alpha: float) -> float:
+    """BLEU of the validation split with a beam of five."""
+    return evaluate(translator, "val", 5, alpha)["scores"][CONVENTION]["value"]
+
+
+def system(run: Path, end: int, count: int) -> dict:
+    """One choice of checkpoints: its length penalty, chosen on the validation split,
+    and its scores.
+    """
+    translator = averaged(run, end, count)
+    grid = {
+        alpha: on_validation(translator, alpha)
+        for alpha in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+    }
+    best = max(grid, key=lambda alpha: grid[alpha])
+    return {
+        "end": end,
+        "checkpoints": count,
+        "search": {"beam_size": 5, "alpha": best, "chosen_on": "val"},
+        "validation_grid": [
+            {"beam_size": 5, "alpha": alpha, "bleu": value}
+            for alpha, value in grid.items()
+        ],
+        "tests": {split: evaluate(translator, split, 5, best) for split in TESTS},
+    }
+
+
+def as_published(run: Path, end: int) -> dict:
+    """The scores of ten checkpoints if the log-probability is divided by the number of
+    tokens.
+
+    That is what the published scores' toolkit does unless it is told otherwise, and
+    their script tells it nothing.
+    """
+    translator = averaged(run, end, 10)
+    with patch.object(search, "length_penalty", lambda length, alpha: length**alpha):
+        return {
+            "end": end,
+            "checkpoints": 10,
+            "tests": {split: evaluate(translator, split, 5, 1.0) for split in TESTS},
+        }
+
+
+def own_settings(training: dict) -> str:
+    """The settings of a run that are not its recipe's, as the command line takes them."""
+    plan = recipe("multi30k-en-de-tiny").training.to_dict()
+    return " ".join(
+        f"--set {name}={value}"
+        for name, value in training.items()
+        if value != plan[name]
+    )
+
+
+def main() -> None:
+    """Choose end, checkpoints and search on the validation split, score the tests,
+    write the record.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="the folder that the training wrote")
+    parser.add_argument(
+        "note", nargs="?", default="", help="a note on the run for the record"
+    )
+    given = parser.parse_args()
+    run = given.run
+    if not (run / "run.json").exists():
+        parser.error(f"no run in {run}: give the folder that `train --out` wrote")
+    log = [
+        json.loads(line)
+        for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    described = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
+    whole = min(8_000, last)
+    choices = [
+        (end, count)
+        for end in sorted({patient, whole, last})
+        for count in COUNTS
+        if len(until(run, end)) >= count
+    ]
+    averages = {
+        choice: on_validation(averaged(run, *choice), 1.0) for choice in choices
+    }
+    patient_as_published, smoothed = published_end(run, whole)
+    chosen = system(run, *max(choices, key=lambda choice: averages[choice]))
+    record = {
+        "commands": [
+            "torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli "
+            "train multi30k-en-de-tiny "
+            f"--out {run} {own_settings(described['training'])} --set patience=0 --set "
+            f"steps={last}",
+            f"python -m benchmarks.paper.multi30k {run}",
+        ],
+        "run": described,
+        "machine": f"CPU, {platform.machine()}, "
+        f"{torch.backends.cpu.get_cpu_capability()}",
+        "versions": {
+            name: version(name)
+            for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")
+        },
+        "note": given.note,
+        "updates": last,
+        "seconds": log[-1]["seconds"],
+        "averages": [
+            {"end": e, "checkpoints": n, "bleu": bleu}
+            for (e, n), bleu in averages.items()
+        ],
+        "chosen": chosen,
+        "smoothed_validation": smoothed,
+        "as_published": as_published(run, whole),
+        "as_published_with_patience": as_published(run, patient_as_published),
+        "train_without_full_stop": without_full_stop(
+            [de for _, de in load_corpus("multi30k", "train", "en", "de")]
+        ),
+    } | system(run, patient, 10)
+    out = RESULTS / "runs" / run.name
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "record.json").write_text(
+        json.dumps(record, indent=1) + "\n", encoding="utf-8"
+    )
+    shutil.copy(run / "log.jsonl", out / "log.jsonl")
+    for split, result in record["tests"].items():
+        print(
+            split,
+            {
+                name: round(score["value"], 2)
+                for name, score in result["scores"].items()
+            },
+        )
+
+
+if __name__ == "__main__":
+    main()

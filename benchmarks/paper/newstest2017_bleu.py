@@ -1,0 +1,129 @@
+"""Score the eleven newstest2017 German-English system outputs by every convention and
+record the results.
+
+    ANNOTATED_TRANSFORMER_DATA=/path/to/corpora python -m benchmarks.paper.newstest2017_bleu
+
+Takes about two minutes and writes results/paper/newstest2017-systems.json. The chapter
+nbs/translation/bleu.ipynb plots it.
+"""
+
+import gzip
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from sacrebleu.metrics import BLEU
+
+from annotated_transformer.translation.bleu import compare, moses_tokens, scores
+from benchmarks.record import RESULTS, arguments
+
+OUT = RESULTS / "paper" / "newstest2017-systems.json"
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a gzipped file, split at line feeds only."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        return file.read().removesuffix("\n").split("\n")
+
+
+def join(lines: list[str]) -> list[str]:
+    """Every two lines as one."""
+    return [
+        f"{first} {second}"
+        for first, second in zip(lines[::2], lines[1::2], strict=True)
+    ]
+
+
+def score_systems(data: Path) -> dict:
+    """Scores, intervals and neighbour comparisons of all systems, best system first."""
+    entries = json.loads(
+        (data / "reference/wmt-system-outputs/published-scores.json").read_text(
+            encoding="utf-8"
+        )
+    )
+    entries.sort(key=lambda entry: -entry["published"]["bleu"])
+    references = read_lines(data / entries[0]["reference"])
+    outputs = {
+        entry["system"].split(".")[1]: read_lines(data / entry["file"])
+        for entry in entries
+    }
+    moses, twice = moses_tokens(references, "en"), BLEU(force=True)
+    systems = {}
+    for entry, (name, output) in zip(entries, outputs.items(), strict=True):
+        boot = BLEU().corpus_score(output, [references], n_bootstrap=1000)
+        systems[name] = {
+            "submission": entry["system"],
+            "published": entry["published"]["bleu"],
+            "interval": round(boot._ci, 4),
+            "joined_in_pairs": round(
+                BLEU().corpus_score(join(output), [join(references)]).score, 4
+            ),
+            "tokenised_twice": round(
+                twice.corpus_score(moses_tokens(output, "en"), [moses]).score, 4
+            ),
+            "scores": {
+                score.name: _rounded(asdict(score))
+                for score in scores(output, references, "en")
+            },
+        }
+    names = list(outputs)
+    neighbours = [
+        {
+            "baseline": a,
+            "system": b,
+            "p_value": round(compare(outputs[a], outputs[b], references).p_value, 6),
+        }
+        for a, b in zip(names, names[1:], strict=False)
+    ]
+    return {"systems": systems, "neighbours": neighbours}
+
+
+def _rounded(score: dict) -> dict:
+    del score["name"]
+    return {
+        **score,
+        "value": round(score["value"], 4),
+        "precisions": [round(p, 4) for p in score["precisions"]],
+    }
+
+
+def main() -> None:
+    folder = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+    if not folder:
+        sys.exit("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
+    measured = score_systems(Path(folder))
+    record = {
+        "command": "python -m benchmarks.paper.newstest2017_bleu",
+        "what": "eleven WMT17 system outputs, newstest2017 German to English, 3004 "
+        "sentences",
+        "fields": {
+            "published": "mteval-v13a -c, as listed in sacreBLEU's test.sh",
+            "interval": "half the width of the 95 % bootstrap interval of BLEU 13a, "
+            "1000 draws",
+            "joined_in_pairs": "BLEU 13a with every two lines joined into one, in "
+            "output and reference",
+            "tokenised_twice": "BLEU 13a of Moses-tokenised output and reference",
+            "p_value": "approximate randomisation of BLEU 13a, 10,000 trials, each "
+            "system against the next better one",
+        },
+        "versions": {
+            "python": platform.python_version(),
+            **{p: version(p) for p in ("sacrebleu", "sacremoses")},
+        },
+        **measured,
+    }
+    temporary = OUT.with_suffix(".tmp")
+    temporary.write_text(
+        json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    temporary.replace(OUT)
+    print(f"wrote {OUT.name}")
+
+
+if __name__ == "__main__":
+    arguments(__doc__)
+    main()

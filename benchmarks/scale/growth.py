@@ -1,0 +1,476 @@
+"""Time and memory as the work grows: length, vocabulary, depth, decoding, corpus size,
+loader workers.
+
+    python -m benchmarks.scale.growth                      every section, ten minutes to half
+    an hour on one core python -m benchmarks.scale.growth length decoding      only these; the
+    others stay as recorded
+
+Writes results/scale/growth.json. The chapter nbs/training/growth.ipynb plots it and states
+the slopes. One thread. Times are processor seconds, those of the workers seconds by the
+clock. Memory is what PyTorch's allocator hands out: the highest sum of live bytes
+during one call, above what lived before it. It is a count, not a measurement, and comes
+out the same each time. At most about 7 GB are needed.
+"""
+
+import argparse
+import copy
+import json
+import math
+import os
+import platform
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from annotated_transformer.data.batching import (
+    Batch,
+    TokenizedPairs,
+    batches,
+    collate,
+    token_batches,
+)
+from annotated_transformer.files import write_whole
+from annotated_transformer.model.attention import attention
+from annotated_transformer.model.config import TransformerConfig, preset
+from annotated_transformer.model.layers import EncoderLayer
+from annotated_transformer.model.transformer import Cache, Transformer
+from annotated_transformer.training.loss import Objective, smoothed_cross_entropy
+from annotated_transformer.training.schedule import adam
+from benchmarks.record import RESULTS
+
+OUT = RESULTS / "scale" / "growth.json"
+SMALL = TransformerConfig(
+    1_000, 1_000, N=1, d_model=128, d_ff=512, h=2, d_k=64, d_v=64, max_length=8_192
+)
+LENGTHS = [2**k for k in range(6, 14)]
+VOCABULARIES = [2**k for k in range(10, 17)]
+DEPTHS = [1, 2, 4, 8, 16]
+PREFIXES = [2**k for k in range(4, 11)]
+CORPORA = [1_000, 10_000, 100_000, 1_000_000, 5_000_000]
+WORKERS = [0, 1, 2, 4]
+BATCH_TOKENS = 4_096
+
+
+def peak_bytes(action: Callable[[], object]) -> int:
+    """The most bytes that PyTorch's CPU allocator has handed out during a call and not
+    got back.
+
+    What lived before doesn't count, nor that it is freed; the steps measured here free
+    nothing of it.
+    """
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profiler:
+        action()
+    with tempfile.TemporaryDirectory() as folder:
+        profiler.export_chrome_trace(f"{folder}/trace.json")
+        trace = json.loads(Path(folder, "trace.json").read_text(encoding="utf-8"))
+    changes = sorted(
+        (each for each in trace["traceEvents"] if each["name"] == "[memory]"),
+        key=lambda each: each["ts"],
+    )
+    return int(np.cumsum([0, *(each["args"]["Bytes"] for each in changes)]).max())
+
+
+def seconds(action: Callable[[], object], calls: int = 1) -> float:
+    """Processor seconds of one call, as the mean of some."""
+    start = time.process_time()
+    for _ in range(calls):
+        action()
+    return (time.process_time() - start) / calls
+
+
+def timed(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median seconds of each, in turn, after a first call: of seven; of three where a
+    call takes 1 s, of two at 4 s.
+    """
+    first = {name: seconds(action) for name, action in actions.items()}
+    repeats = 7 if max(first.values()) < 1 else 3 if max(first.values()) < 4 else 2
+    calls = {
+        name: max(1, math.ceil(0.02 / max(once, 1e-6))) for name, once in first.items()
+    }
+    rounds = [
+        {name: seconds(action, calls[name]) for name, action in actions.items()}
+        for _ in range(repeats)
+    ]
+    return {
+        name: float(f"{median(each[name] for each in rounds):.4g}") for name in actions
+    }
+
+
+def points(
+    axis: str, value: int, actions: dict[str, Callable[[], object]]
+) -> Iterator[dict]:
+    """For each form its time and its memory at one place of the axis."""
+    times = timed(actions)
+    for form, action in actions.items():
+        yield {
+            axis: value,
+            "form": form,
+            "seconds": times[form],
+            "bytes": peak_bytes(action),
+        }
+
+
+def as_written(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """Equation (1) with all its matrices."""
+    return attention(query, key, value, mask)[0]
+
+
+def causal_by_name(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """The fused kernel, told in a word that the decoder's triangle is one, instead of
+    by a matrix.
+    """
+    triangle = mask is not None and mask.dim() == 2
+    return F.scaled_dot_product_attention(
+        query, key, value, None if triangle else mask, is_causal=triangle
+    )
+
+
+def all_logits(
+    hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int
+) -> Tensor:
+    """The loss in its readable form: the whole table of logits at once."""
+    return smoothed_cross_entropy(hidden @ weight.T, target, smoothing)
+
+
+FORMS = {"explicit": as_written, "fused": None, "fused, causal by name": causal_by_name}
+
+
+def with_attention(form: str, action: Callable[[], object]) -> Callable[[], None]:
+    """The action with one form of attention in the place of the package's own, which is
+    the fused one.
+    """
+    instead = FORMS[form]
+
+    def run() -> None:
+        with (
+            patch("annotated_transformer.model.attention.fused_attention", instead)
+            if instead
+            else nullcontext()
+        ):
+            action()
+
+    return run
+
+
+def random_batch(
+    config: TransformerConfig, rows: int, length: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Source, decoder input and target of `rows` pairs without padding."""
+    ids = torch.randint(4, config.tgt_vocab_size, (rows, 2 * length + 1))
+    return ids[:, :length], ids[:, length:-1], ids[:, length + 1 :]
+
+
+def training_step(
+    config: TransformerConfig, rows: int, length: int
+) -> Callable[[], None]:
+    """One update: forward, backward, Adam. Gradients are gone before and after."""
+    objective = Objective(Transformer(config), smoothing=0.1).train()
+    optimizer, batch = adam(objective.model), random_batch(config, rows, length)
+
+    def step() -> None:
+        objective(*batch).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def layer_step(config: TransformerConfig, length: int) -> Callable[[], None]:
+    """Forward and backward through one encoder layer on one sentence."""
+    layer = EncoderLayer(config).train()
+    x, mask = (
+        torch.randn(1, length, config.d_model, requires_grad=True),
+        torch.ones(1, 1, 1, length).bool(),
+    )
+
+    def step() -> None:
+        layer(x, mask).sum().backward()
+        layer.zero_grad(set_to_none=True)
+        x.grad = None
+
+    return step
+
+
+def over_layer() -> dict:
+    """A layer of the base model on one sentence of growing length, forward and
+    backward.
+    """
+    found: list[dict] = []
+    for n in LENGTHS:
+        step = layer_step(preset("base"), n)
+        found += points(
+            "n", n, {form: with_attention(form, step) for form in ("explicit", "fused")}
+        )
+    return {"batch": 1, "layer": found}
+
+
+def over_length() -> dict:
+    """An update of the small model on one pair of growing length."""
+    found: list[dict] = []
+    for n in LENGTHS:
+        step = training_step(SMALL, 1, n)
+        found += points("n", n, {form: with_attention(form, step) for form in FORMS})
+    return {"batch": 1, "update": found}
+
+
+def over_vocabulary() -> dict:
+    """An update of the small model with a growing vocabulary, logits a slice at a time
+    and all at once.
+    """
+    rows, length, found = 128, 32, []
+    for vocab in VOCABULARIES:
+        step = training_step(
+            replace(SMALL, src_vocab_size=vocab, tgt_vocab_size=vocab), rows, length
+        )
+
+        def readable(step: Callable[[], None] = step) -> None:
+            with patch(
+                "annotated_transformer.training.loss.SlicedLoss.apply", all_logits
+            ):
+                step()
+
+        found += points("vocabulary", vocab, {"all logits": readable, "sliced": step})
+    return {"rows": rows, "length": length, "update": found}
+
+
+def over_depth() -> dict:
+    """An update of the small model with more and more layers."""
+    rows, length, found = 32, 32, []
+    for N in DEPTHS:
+        found += points(
+            "N", N, {"fused": training_step(replace(SMALL, N=N), rows, length)}
+        )
+    return {"rows": rows, "length": length, "update": found}
+
+
+def filled(cache: Cache, length: int, config: TransformerConfig) -> Cache:
+    """A decoding cache that has come to `length` already, with random keys and values."""
+    for layer in cache.layers:
+        layer.key, layer.value = torch.randn(2, 1, config.h, length, config.d_k)
+    cache.length = length
+    return cache
+
+
+@torch.inference_mode()
+def over_prefix() -> dict:
+    """The next token of the base model after a growing prefix, with a cache and
+    without.
+    """
+    config, found = preset("base"), []
+    model = Transformer(config).eval()
+    src, prefix, _ = random_batch(config, 1, max(PREFIXES))
+    memory, src_mask = model.encode(src[:, :32])
+    for n in PREFIXES:
+        cache = filled(model.start(src[:, :32]), n - 1, config)
+
+        def cached(cache: Cache = cache, n: int = n) -> None:
+            fresh = Cache(
+                [copy.copy(layer) for layer in cache.layers],
+                cache.src_mask,
+                cache.length,
+            )
+            model.step(prefix[:, n - 1], fresh)
+
+        def uncached(n: int = n) -> None:
+            model.logits(model.decode(prefix[:, :n], memory, src_mask)[:, -1])
+
+        found += points("prefix", n, {"whole prefix": uncached, "cached": cached})
+    return {"batch": 1, "source": 32, "token": found}
+
+
+def generated(count: int, folder: Path) -> TokenizedPairs:
+    """Pairs of random ids, of 25 tokens a side in the mean, in memory-mapped files."""
+    rng, sides = np.random.default_rng(0), []
+    common = rng.lognormal(3.0, 0.6, count)
+    for name in ("src", "tgt"):
+        lengths = np.clip(common * rng.uniform(0.8, 1.25, count), 2, 250).astype(
+            np.int64
+        )
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        with (folder / name).open("wb") as file:
+            for start in range(0, int(offsets[-1]), 2**24):
+                file.write(
+                    rng.integers(
+                        4, 10_000, min(2**24, int(offsets[-1]) - start), np.uint16
+                    ).tobytes()
+                )
+        sides += [np.memmap(folder / name, np.uint16, "r"), offsets]
+    return TokenizedPairs(*sides)
+
+
+def beginning(pairs: TokenizedPairs, count: int) -> TokenizedPairs:
+    """The first pairs alone."""
+    src_offsets, tgt_offsets = (
+        pairs.src_offsets[: count + 1],
+        pairs.tgt_offsets[: count + 1],
+    )
+    return TokenizedPairs(pairs.src_tokens, src_offsets, pairs.tgt_tokens, tgt_offsets)
+
+
+def plan_bytes(pairs: TokenizedPairs) -> int:
+    """Peak of what making the plan of an epoch allocates in NumPy and Python."""
+    tracemalloc.start()
+    token_batches(pairs.src_lengths, pairs.tgt_lengths, BATCH_TOKENS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def over_corpus() -> dict:
+    """The plan of an epoch, and one batch, from a growing corpus."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = generated(max(CORPORA), Path(folder))
+        for count in CORPORA:
+            part = beginning(pairs, count)
+            plan = token_batches(part.src_lengths, part.tgt_lengths, BATCH_TOKENS)
+            some = plan[:100]
+
+            def plan_again(part: TokenizedPairs = part) -> None:
+                token_batches(part.src_lengths, part.tgt_lengths, BATCH_TOKENS)
+
+            def fill(
+                part: TokenizedPairs = part, some: list[np.ndarray] = some
+            ) -> None:
+                for rows in some:
+                    collate(part, rows)
+
+            times = timed({"plan": plan_again, "batches": fill})
+            tokens = sum(int(part.tgt_lengths[rows].sum()) for rows in some)
+            epoch = times["plan"] + times["batches"] * len(plan) / len(some)
+            found.append({
+                "pairs": count, "target_tokens": int(part.tgt_offsets[-1]), "batches": len(plan),
+                "plan_seconds": times["plan"], "plan_bytes": plan_bytes(part),
+                "batch_seconds": times["batches"] / len(some), "tokens_per_batch": tokens / len(some),
+                "tokens_per_second": round(int(part.tgt_offsets[-1]) / epoch)})  # fmt: skip
+    return {"batch_tokens": BATCH_TOKENS, "epoch": found}
+
+
+class Planned(Dataset):
+    """Batches by number, as a DataLoader wants them."""
+
+    def __init__(self, pairs: TokenizedPairs, plan: list[np.ndarray]):
+        self.pairs, self.plan = pairs, plan
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, i: int) -> Batch:
+        return collate(self.pairs, self.plan[i])
+
+
+def throughput(source: Iterable[Batch]) -> tuple[float, float]:
+    """Seconds by the clock until the first batch, and target tokens a second after it."""
+    start = time.perf_counter()
+    stream = iter(source)
+    next(stream)
+    first = time.perf_counter()
+    tokens = sum(batch.tokens for batch in stream)
+    return first - start, tokens / (time.perf_counter() - first)
+
+
+def over_workers() -> dict:
+    """Our loader beside PyTorch's with more and more worker processes, over the same
+    batches.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = generated(100_000, Path(folder))
+        plan = token_batches(pairs.src_lengths, pairs.tgt_lengths, BATCH_TOKENS)[:400]
+
+        def ours() -> Iterator[Batch]:
+            return (
+                batch for _, batch in islice(batches(pairs, BATCH_TOKENS), len(plan))
+            )
+
+        def theirs(workers: int) -> DataLoader:
+            return DataLoader(
+                Planned(pairs, plan), batch_size=None, num_workers=workers
+            )
+
+        sources = {"batches": ours} | {
+            f"DataLoader, {w}": (lambda w=w: theirs(w)) for w in WORKERS
+        }
+        rounds = [
+            {name: throughput(source()) for name, source in sources.items()}
+            for _ in range(5)
+        ]
+    rows = [
+        {"loader": name, "first_batch_seconds": round(median(each[name][0] for each in rounds), 4),
+         "tokens_per_second": round(median(each[name][1] for each in rounds))}
+        for name in sources]  # fmt: skip
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "batch_tokens": BATCH_TOKENS,
+        "loaders": rows,
+    }
+
+
+SECTIONS = {
+    "layer": over_layer, "length": over_length, "vocabulary": over_vocabulary, "depth": over_depth,
+    "decoding": over_prefix, "corpus": over_corpus, "workers": over_workers}  # fmt: skip
+
+
+def about() -> dict:
+    """What the numbers depend on besides the code."""
+    return {
+        "command": "python -m benchmarks.scale.growth", "threads": 1, "dtype": "float32", "small": SMALL.to_dict(),
+        "machine": f"CPU, {platform.machine()}, "
+                   f"{torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure the named sections, or all, and put each into the record as soon as it is
+    there.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "sections",
+        nargs="*",
+        metavar="section",
+        help=f"of {', '.join(SECTIONS)}; without any, all",
+    )
+    names = parser.parse_args().sections
+    if unknown := sorted(set(names) - set(SECTIONS)):
+        parser.error(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
+    torch.set_num_threads(1)
+    for name in names or SECTIONS:
+        torch.manual_seed(0)
+        start, load = time.perf_counter(), os.getloadavg()[0]
+        measured = SECTIONS[name]()
+        record = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
+        measured |= {
+            "other_load": round(load, 1),
+            "measured_in_seconds": round(time.perf_counter() - start),
+        }
+        write_whole(
+            OUT,
+            (json.dumps(record | about() | {name: measured}, indent=1) + "\n").encode(),
+        )
+        print(name, measured["measured_in_seconds"], "s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

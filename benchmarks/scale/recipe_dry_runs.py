@@ -1,0 +1,141 @@
+"""Go through every recipe once, on a sample and with small batches, and record sizes in
+results/scale/recipe-dry-runs.json.
+
+Run: ANNOTATED_TRANSFORMER_DATA=... python -m benchmarks.scale.recipe_dry_runs   (NAME… for
+some recipes only)
+
+Each recipe runs in a process of its own, so that its peak memory is its own, with the
+model, the vocabulary and the text settings of the whole run. Where the corpus can't be
+had without the Hugging Face Hub, the record names the pairs that stood in for it.
+Nothing is timed.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from annotated_transformer.cli import rehearse
+from annotated_transformer.data.corpus import (
+    corpus_files,
+    find_file,
+    load_corpus,
+    parallel_files,
+)
+from annotated_transformer.training.recipes import Recipe, recipe, recipes
+from benchmarks.record import RESULTS
+
+OUT = RESULTS / "scale" / "recipe-dry-runs.json"
+BATCH_TOKENS = 512
+
+
+def folder_of(path: str) -> Path:
+    """Where the corpora lie that are not in files of this name."""
+    (known,) = [file for file in corpus_files() if file.path == path]
+    return find_file(known).parent
+
+
+def news(plan: Recipe) -> list[tuple[str, str]]:
+    """Pairs of news with English on the source side: the validation set and, for
+    German, all else that is there.
+    """
+    return [
+        *load_corpus("wmt14", "val", plan.src, plan.tgt),
+        *load_corpus("wmt14", "test", plan.src, plan.tgt),
+    ]
+
+
+def europarl() -> Iterable[tuple[str, str]]:
+    """The first 20,000 pairs of Europarl, a part of WMT 2014's training data."""
+    prefix = folder_of("wmt/newstest2013.en") / "europarl-v7-first20k.de-en"
+    return parallel_files(f"{prefix}.en.gz", f"{prefix}.de.gz")
+
+
+def sample(name: str, plan: Recipe) -> tuple[str, Iterable[tuple[str, str]]]:
+    """Pairs to train on and what they are."""
+    if name.startswith("wmt14-en-de"):
+        return (
+            "the first 20,000 pairs of Europarl v7, for WMT 2014's 4.5 million",
+            europarl(),
+        )
+    if name.startswith("wmt14"):
+        return "newstest2013 and newstest2014, for WMT 2014's 36 million pairs", news(
+            plan
+        )
+    if name.startswith("iwslt14"):
+        return "IWSLT 2014's validation set, for its training set", load_corpus(
+            "iwslt14", "valid", plan.src, plan.tgt
+        )
+    return "the beginning of its own corpus", load_corpus(
+        plan.corpus, plan.train_split, plan.src, plan.tgt
+    )
+
+
+def dry_run(name: str) -> dict:
+    """What a recipe's dry run found, with what it was given."""
+    torch.set_num_threads(1)
+    plan = recipe(name)
+    training = replace(plan.training, batch_tokens=BATCH_TOKENS)
+    plan = replace(
+        plan, training=training, max_tokens=min(plan.max_tokens, BATCH_TOKENS)
+    )
+    what, pairs = sample(name, plan)
+    valid = load_corpus(plan.corpus, plan.valid_split, plan.src, plan.tgt)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = rehearse(plan, Path(scratch) / "run", pairs, valid, cpu=True)
+    return {"trained on": what} | found
+
+
+def in_process(name: str) -> dict:
+    """`dry_run` in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale.recipe_dry_runs", "--one", name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """Run the named recipes, or all, and write the record."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="recipes; without any, all"
+    )
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if unknown := sorted(set(given.names) - set(recipes())):
+        parser.error(f"no recipe {unknown[0]!r}: choose from {', '.join(recipes())}")
+    if given.one:
+        print(json.dumps(dry_run(given.one)))
+        return
+    record = json.loads(OUT.read_text()) if OUT.exists() else {"runs": {}}
+    record |= {
+        "command": "python -m benchmarks.scale.recipe_dry_runs",
+        "batch_tokens": BATCH_TOKENS,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+    for name in given.names or recipes():
+        record["runs"][name] = in_process(name)
+        print(name, record["runs"][name]["outcome"], flush=True)
+        OUT.write_text(
+            json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()
