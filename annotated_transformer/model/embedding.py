@@ -22,15 +22,11 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
 
     def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
-        """Look each id up and scale: at the start of training, entries then have a
-        variance of one.
-        """
+        """Look each id up and scale; entries start with a variance of one."""
         return F.embedding(ids, self.weight) * math.sqrt(self.weight.size(1))
 
     def logits(
         self, hidden: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch vocab"]:
-        """The same matrix as output layer, without the scale: one score for each token
-        of the vocabulary.
-        """
+        """The same matrix as output layer, unscaled: a score for each token."""
         return F.linear(hidden, self.weight)

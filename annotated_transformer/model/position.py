@@ -14,10 +14,9 @@ from ..errors import UserError
 
 # %% ../../nbs/model/position.ipynb #cell7
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
-    """Sines in the even columns and cosines in the odd ones, §3.5, computed in float64
-    and rounded once.
+    """Sines in the even columns and cosines in the odd ones, §3.5.
 
-    Raises: UserError for an odd d_model.
+    Computed in float64 and rounded once. Raises: UserError for an odd d_model.
     """
     if d_model % 2:
         raise UserError(
@@ -29,7 +28,7 @@ def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
     angle = position * frequency
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
 
-# %% ../../nbs/model/position.ipynb #cell35
+# %% ../../nbs/model/position.ipynb #cell33
 def rows_of(
     table: Float[Tensor, "max_length d_model"], start: int, n: int
 ) -> Float[Tensor, "n d_model"]:
@@ -42,30 +41,35 @@ def rows_of(
     if start + n > len(table):
         raise UserError(
             f"a sequence of {start + n} tokens is longer than this model's max_length "
-            f"of {len(table)}: "
-            f"split the text or build the model with a larger max_length"
+            f"of {len(table)}: split the text or build the model with a larger "
+            "max_length"
         )
     return table[start : start + n]
 
-# %% ../../nbs/model/position.ipynb #cell36
+# %% ../../nbs/model/position.ipynb #cell34
+def _write_table(positions: "SinusoidalPositions", _: object) -> None:
+    """The table is in no checkpoint, so it is written anew when one is loaded."""
+    positions.table.copy_(sinusoids(*positions.table.shape))
+
+
 class SinusoidalPositions(nn.Module):
-    """Adds the fixed table of `sinusoids` to the embeddings; it has no parameters and
-    is not saved.
-    """
+    """Adds the fixed table of `sinusoids` to the embeddings; nothing is trained or saved."""
 
     def __init__(self, max_length: int, d_model: int):
         super().__init__()
         self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
+        self.register_load_state_dict_post_hook(_write_table)
 
     def forward(
         self, x: Float[Tensor, "batch n d_model"], start: int = 0
     ) -> Float[Tensor, "batch n d_model"]:
-        """x plus the codes of positions start, start + 1, … Raises: UserError past
-        max_length.
+        """x plus the codes of positions start, start + 1, …
+
+        Raises: UserError past max_length.
         """
         return x + rows_of(self.table, start, x.size(1))
 
-# %% ../../nbs/model/position.ipynb #cell46
+# %% ../../nbs/model/position.ipynb #cell44
 class LearnedPositions(nn.Module):
     """Adds one trained vector for each position, the alternative of Table 3 (E)."""
 
@@ -76,7 +80,8 @@ class LearnedPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n d_model"], start: int = 0
     ) -> Float[Tensor, "batch n d_model"]:
-        """x plus the vectors of positions start, start + 1, … Raises: UserError past
-        max_length.
+        """x plus the vectors of positions start, start + 1, …
+
+        Raises: UserError past max_length.
         """
         return x + rows_of(self.table, start, x.size(1))

@@ -26,8 +26,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from benchmarks.speed.training_step import (
     SIZES,
     architecture,
@@ -40,9 +39,7 @@ from benchmarks.speed.training_step import (
 )
 
 from annotated_transformer.data.batching import Batch, collate, cut_points
-from annotated_transformer.model import attention, transformer
 from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.model.layers import Dropout
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import loss as loss_module
 from annotated_transformer.training.loss import (
@@ -80,18 +77,8 @@ class Padded(Objective):
         return super().forward(src, tgt_in, tgt_out, torch.arange(tgt_out.numel()))
 
 
-def torchs_dropout(objective: Objective) -> None:
-    """PyTorch's own dropout in every place."""
-    for module in list(objective.modules()):
-        for name, child in module.named_children():
-            if isinstance(child, Dropout):
-                setattr(module, name, nn.Dropout(child.p))
-
-
 def compiled(objective: Objective) -> None:
-    """Encoder and decoder by `torch.compile`, for every length at once; while it
-    compiles, our dropout is PyTorch's.
-    """
+    """Encoder and decoder by `torch.compile`, for every length at once."""
     objective.model.encode = torch.compile(objective.model.encode, dynamic=True)
     objective.model.decode = torch.compile(objective.model.decode, dynamic=True)
 
@@ -99,11 +86,6 @@ def compiled(objective: Objective) -> None:
 def rows_times(factor: float, objective: Objective) -> None:
     """Slices of so many times as many tokens."""
     objective.rows = round(factor * objective.rows)
-
-
-def separate(x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
-    """One product for each projection."""
-    return tuple(layer(x) for layer in layers)
 
 
 def by_softmax(
@@ -135,13 +117,6 @@ def in_blocks(
     ), logits
 
 
-def kernel(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-) -> Tensor:
-    """PyTorch's attention kernel in every precision."""
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-
-
 def same(objective: Objective) -> None:
     """As it is."""
 
@@ -152,17 +127,6 @@ def variants() -> dict[str, Variant]:
     """
     return {
         "as it is": (Objective, same, []),
-        "PyTorch's dropout": (Objective, torchs_dropout, []),
-        "three separate projections": (
-            Objective,
-            same,
-            [patch.object(attention, "project", separate)],
-        ),
-        "vectors between sub-layers in float32": (
-            Objective,
-            same,
-            [patch.object(transformer, "working_dtype", lambda x: x.dtype)],
-        ),
         "slices in blocks of sixteen rows": (
             Objective,
             same,
@@ -173,11 +137,6 @@ def variants() -> dict[str, Variant]:
             Objective,
             same,
             [patch.object(loss_module, "loss_and_slope", by_softmax)],
-        ),
-        "the attention kernel in every precision": (
-            Objective,
-            same,
-            [patch.object(attention, "fused_attention", kernel)],
         ),
     }
 
