@@ -1,5 +1,4 @@
-"""How much noisier gradients are when an update's sentences all have one length:
-buckets beside random batches.
+"""How much noisier gradients are when an update's sentences all have one length.
 
     python -m benchmarks.paper.batch_noise runs/multi30k-en-de-tiny 6840
 
@@ -7,14 +6,11 @@ Takes the checkpoint after that update and the tokenised pairs of a run. Each pl
 updates of the same size, made of one bucket, of several smaller ones drawn apart, or of
 sentences in random order. Recorded are the variance of an update's gradient around the
 mean of all (dropout included), the squared length of that mean, and the share of
-padding. Writes results/paper/batch-noise.json, which nbs/data/batching.ipynb shows. Takes
-some minutes.
+padding. Takes some minutes and writes results/paper/batch-noise.json, which
+nbs/data/batching.ipynb shows.
 """
 
-import json
-import platform
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,9 +23,8 @@ from annotated_transformer.data.batching import (
 )
 from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.loss import Objective
-from benchmarks.record import RESULTS, arguments, folder
+from benchmarks.record import command_line, folder, save
 
-OUT = RESULTS / "paper" / "batch-noise.json"
 TOKENS, MOST = 8_192, 60
 
 
@@ -65,41 +60,39 @@ def spread(
     }
 
 
-def main(run: Path, step: int) -> None:
-    """Measure each plan on at most sixty of its batches, and write the record."""
-    torch.manual_seed(0)
-    pairs = TokenizedPairs.open(run / "data" / "train")
-    model, _ = load_model(run / "checkpoints" / f"step-{step:08}")
-    objective, rng = Objective(model, 0.1).train(), np.random.default_rng(0)
+def plans(pairs: TokenizedPairs) -> dict[str, tuple[Sequence[np.ndarray], int]]:
+    """Batches of each plan, and how many of them are an update."""
     lengths = pairs.src_lengths, pairs.tgt_lengths
-    plans = {
+    found: dict[str, tuple[Sequence[np.ndarray], int]] = {
         f"buckets: {count}": (token_batches(*lengths, TOKENS // count, 1, 0), count)
         for count in (1, 2, 4, 8)
     }
-    order = rng.permutation(len(pairs))
-    plans["random order"] = np.array_split(order, len(plans["buckets: 1"][0])), 1
+    order = np.random.default_rng(0).permutation(len(pairs))
+    found["random order"] = np.array_split(order, len(found["buckets: 1"][0])), 1
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure each plan on at most sixty of its batches, and write the record."""
+    parser = command_line(__doc__)
+    parser.add_argument("run", type=folder, help="the folder of a run")
+    parser.add_argument("update", type=int, help="the checkpoint's")
+    given = parser.parse_args(argv)
+    torch.manual_seed(0)
+    pairs = TokenizedPairs.open(given.run / "data" / "train")
+    model, _ = load_model(given.run / "checkpoints" / f"step-{given.update:08}")
+    objective, rng = Objective(model, 0.1).train(), np.random.default_rng(0)
     found = {}
-    for name, (plan, count) in plans.items():
+    for name, (plan, count) in plans(pairs).items():
         chosen = [plan[i] for i in rng.permutation(len(plan))[:MOST]]
-        found[name] = spread(objective, pairs, chosen, count) | {
-            "padding_share": padding_share(*lengths, plan)
-        }
+        share = padding_share(pairs.src_lengths, pairs.tgt_lengths, plan)
+        found[name] = spread(objective, pairs, chosen, count) | {"padding_share": share}
         print(name, found[name], flush=True)
-    OUT.write_text(
-        json.dumps(
-            {
-                "command": f"python -m benchmarks.paper.batch_noise {run} {step}",
-                "tokens": TOKENS,
-                "update": step,
-                "machine": f"CPU, {platform.machine()}",
-                "torch": torch.__version__,
-                "plans": found,
-            },
-            indent=1,
-        )
-        + "\n"
+    save(
+        "paper/batch-noise.json",
+        {"tokens": TOKENS, "update": given.update, "plans": found},
     )
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__, run=folder, update=int))
+    main()

@@ -1,16 +1,17 @@
-"""How different the encoder's outputs at the positions of one sentence still are, over
-the checkpoints of two runs.
+"""How different the encoder's outputs at the positions of one sentence still are.
 
     python -m benchmarks.paper.encoder_spread runs/multi30k-en-de-tiny runs/collapsed
 
-The second run was started from commit e0f1eaa, where queries, keys and values were
-drawn each with the full Glorot variance; the first from aec8725, which draws them as
-one matrix. Nothing else differs in their training, but the draw of nearly all weights
-changes with it. Needs ANNOTATED_TRANSFORMER_DATA. Writes results/paper/encoder-spread.json
-with both logs; nbs/translation/multi30k.ipynb plots it.
+Measured at the checkpoints of two runs. The second was started from commit e0f1eaa,
+where queries, keys and values were drawn each with the full Glorot variance; the first
+from aec8725, which draws them as one matrix. Nothing else differs in their training,
+but the draw of nearly all weights changes with it. Multi30k is downloaded unless
+ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Takes some minutes and writes
+results/paper/encoder-spread.json, which nbs/translation/multi30k.ipynb plots.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -18,9 +19,7 @@ import torch
 from annotated_transformer.data.batching import TokenizedPairs, collate
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.training.checkpoint import checkpoints, load_model
-from benchmarks.record import RESULTS, arguments, folder
-
-OUT = RESULTS / "paper" / "encoder-spread.json"
+from benchmarks.record import command_line, folder, save
 
 
 @torch.inference_mode()
@@ -49,24 +48,22 @@ def describe(run: Path) -> dict:
     ]
     losses = {row["step"]: row["loss"] for row in log if row["event"] == "validation"}
     left = {
-        int(folder.name.removeprefix("step-")): spread(folder)
-        for folder in checkpoints(run)
+        int(place.name.removeprefix("step-")): spread(place)
+        for place in checkpoints(run)
     }
     return {"validation_loss": losses, "spread": left}
 
 
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure both runs and write the record."""
+    parser = command_line(__doc__)
+    parser.add_argument("run", type=folder, help="drawn as one matrix")
+    parser.add_argument("collapsed", type=folder, help="drawn with full variance")
+    given = parser.parse_args(argv)
+    runs = {"one matrix": given.run, "full variance": given.collapsed}
+    found = {name: describe(run) for name, run in runs.items()}
+    save("paper/encoder-spread.json", found)
+
+
 if __name__ == "__main__":
-    runs = dict(
-        zip(
-            ("one matrix", "full variance"),
-            arguments(__doc__, run=folder, collapsed=folder),
-            strict=True,
-        )
-    )
-    record = {
-        "command": "python -m benchmarks.paper.encoder_spread runs/multi30k-en-de-tiny "
-        "runs/collapsed"
-    }
-    record |= {name: describe(run) for name, run in runs.items()}
-    OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(record)
+    main()

@@ -1,12 +1,9 @@
-r"""Score a Multi30k run on its three test sets by every convention and record it beside
-its training log.
+r"""Score a Multi30k run on its three test sets by every convention.
 
-    torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli train
-    multi30k-en-de-tiny \
-        --out runs/multi30k-en-de-tiny-ends --set buckets=2 --set precision=fp32 --set
-            keep=180 --set patience=0
-    python -m benchmarks.paper.multi30k runs/multi30k-en-de-tiny-ends ["a note on the run for
-    the record"]
+    torchrun --standalone --nproc-per-node 2 -m annotated_transformer \
+        train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny-ends \
+        --set buckets=2 --set precision=fp32 --set keep=180 --set patience=0
+    python -m benchmarks.paper.multi30k runs/multi30k-en-de-tiny-ends ["a note"]
 
 The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 Scored is what the recipe would have left, the average of ten checkpoints at the end
@@ -14,18 +11,16 @@ that its patience sets. Beside it stands another system of the same run, whose e
 number of checkpoints are chosen on the validation split. There alone the length penalty
 of both is chosen, too; two more systems have ten checkpoints and the penalty of the
 published script, at the end and where its patience, which looks at the smoothed loss,
-would have ended the run. Writes record.json and log.jsonl into the folder of results/
-that has the run's name, where nbs/translation/multi30k.ipynb finds them.
+would have ended the run. Takes an hour or two. Writes record.json and log.jsonl into
+the folder of results/runs/ with the run's name, for nbs/translation/multi30k.ipynb.
 """
 
-import argparse
 import json
-import platform
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from unittest.mock import patch
 
@@ -40,6 +35,7 @@ from annotated_transformer.data.batching import (
 )
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import moses_tokenize
+from annotated_transformer.files import read_json
 from annotated_transformer.training.checkpoint import (
     average_checkpoints,
     checkpoints,
@@ -50,7 +46,7 @@ from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, command, command_line, folder, save
 
 TESTS = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
 CONVENTION = "BLEU Moses, lower-cased"
@@ -109,11 +105,11 @@ def until(run: Path, end: int) -> list[Path]:
 
 
 def averaged(run: Path, end: int, count: int) -> Translator:
-    """The mean of the last `count` checkpoints of a run that ends after `end` updates."""
+    """The mean of the last `count` checkpoints of a run that ends at update `end`."""
     found = until(run, end)[-count:]
-    with tempfile.TemporaryDirectory() as folder:
-        average_checkpoints(found, Path(folder) / "model")
-        return Translator.from_pretrained(Path(folder) / "model")
+    with tempfile.TemporaryDirectory() as scratch:
+        average_checkpoints(found, Path(scratch) / "model")
+        return Translator.from_pretrained(Path(scratch) / "model")
 
 
 def end_by_patience(log: list[dict]) -> int:
@@ -205,7 +201,7 @@ def as_published(run: Path, end: int) -> dict:
 
 
 def own_settings(training: dict) -> str:
-    """The settings of a run that are not its recipe's, as the command line takes them."""
+    """The settings of a run that are not its recipe's, as options of `train`."""
     plan = recipe("multi30k-en-de-tiny").training.to_dict()
     return " ".join(
         f"--set {name}={value}"
@@ -214,83 +210,65 @@ def own_settings(training: dict) -> str:
     )
 
 
-def main() -> None:
-    """Choose end, checkpoints and search on the validation split, score the tests,
-    write the record.
-    """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("run", type=Path, help="the folder that the training wrote")
-    parser.add_argument(
-        "note", nargs="?", default="", help="a note on the run for the record"
-    )
-    given = parser.parse_args()
-    run = given.run
-    if not (run / "run.json").exists():
-        parser.error(f"no run in {run}: give the folder that `train --out` wrote")
-    log = [
-        json.loads(line)
-        for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    described = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
-    whole = min(8_000, last)
+def averages(run: Path, ends: Sequence[int]) -> dict[tuple[int, int], float]:
+    """BLEU on the validation split by end and number of averaged checkpoints."""
     choices = [
         (end, count)
-        for end in sorted({patient, whole, last})
+        for end in sorted(set(ends))
         for count in COUNTS
         if len(until(run, end)) >= count
     ]
-    averages = {
-        choice: on_validation(averaged(run, *choice), 1.0) for choice in choices
-    }
+    return {choice: on_validation(averaged(run, *choice), 1.0) for choice in choices}
+
+
+def systems(run: Path, log: list[dict]) -> dict:
+    """Every system of the run, each with its scores."""
+    patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
+    whole = min(8_000, last)
+    found = averages(run, (patient, whole, last))
     patient_as_published, smoothed = published_end(run, whole)
-    chosen = system(run, *max(choices, key=lambda choice: averages[choice]))
-    record = {
-        "commands": [
-            "torchrun --standalone --nproc-per-node 2 -m annotated_transformer.cli "
-            "train multi30k-en-de-tiny "
-            f"--out {run} {own_settings(described['training'])} --set patience=0 --set "
-            f"steps={last}",
-            f"python -m benchmarks.paper.multi30k {run}",
-        ],
-        "run": described,
-        "machine": f"CPU, {platform.machine()}, "
-        f"{torch.backends.cpu.get_cpu_capability()}",
-        "versions": {
-            name: version(name)
-            for name in ("torch", "tokenizers", "sacrebleu", "sacremoses")
-        },
-        "note": given.note,
+    rows = [{"end": e, "checkpoints": n, "bleu": b} for (e, n), b in found.items()]
+    return {
         "updates": last,
-        "seconds": log[-1]["seconds"],
-        "averages": [
-            {"end": e, "checkpoints": n, "bleu": bleu}
-            for (e, n), bleu in averages.items()
-        ],
-        "chosen": chosen,
+        "averages": rows,
+        "chosen": system(run, *max(found, key=lambda choice: found[choice])),
         "smoothed_validation": smoothed,
         "as_published": as_published(run, whole),
         "as_published_with_patience": as_published(run, patient_as_published),
-        "train_without_full_stop": without_full_stop(
-            [de for _, de in load_corpus("multi30k", "train", "en", "de")]
-        ),
     } | system(run, patient, 10)
-    out = RESULTS / "runs" / run.name
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "record.json").write_text(
-        json.dumps(record, indent=1) + "\n", encoding="utf-8"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Choose on the validation split, score the tests, write the record."""
+    parser = command_line(__doc__)
+    parser.add_argument("run", type=folder, help="the folder that the training wrote")
+    parser.add_argument("note", nargs="?", default="", help="for the record")
+    given = parser.parse_args(argv)
+    run = given.run
+    if not (run / "run.json").exists():
+        parser.error(f"no run in {run}: give the folder that `train --out` wrote")
+    lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    log, described = [json.loads(line) for line in lines], read_json(run / "run.json")
+    german = [de for _, de in load_corpus("multi30k", "train", "en", "de")]
+    found = systems(run, log)
+    trained = (
+        "torchrun --standalone --nproc-per-node 2 -m annotated_transformer train "
+        f"multi30k-en-de-tiny --out {run} {own_settings(described['training'])} "
+        f"--set patience=0 --set steps={found['updates']}"
     )
-    shutil.copy(run / "log.jsonl", out / "log.jsonl")
-    for split, result in record["tests"].items():
-        print(
-            split,
-            {
-                name: round(score["value"], 2)
-                for name, score in result["scores"].items()
-            },
-        )
+    record = {
+        "command": f"{trained}; {command()}",
+        "run": described,
+        "note": given.note,
+        "seconds": log[-1]["seconds"],
+        "train_without_full_stop": without_full_stop(german),
+    } | found
+    packages = ("tokenizers", "sacrebleu", "sacremoses")
+    save(f"runs/{run.name}/record.json", record, *packages)
+    shutil.copy(run / "log.jsonl", RESULTS / "runs" / run.name / "log.jsonl")
+    for split, result in found["tests"].items():
+        values = {name: round(s["value"], 2) for name, s in result["scores"].items()}
+        print(split, values)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,23 @@
-"""Score the eleven newstest2017 German-English system outputs by every convention and
-record the results.
+"""Score the eleven newstest2017 German-English system outputs by every convention.
 
-    ANNOTATED_TRANSFORMER_DATA=/path/to/corpora python -m benchmarks.paper.newstest2017_bleu
+    python -m benchmarks.paper.newstest2017_bleu
 
-Takes about two minutes and writes results/paper/newstest2017-systems.json. The chapter
-nbs/translation/bleu.ipynb plots it.
+Needs ANNOTATED_TRANSFORMER_DATA, the folder of the corpora with the outputs in
+reference/wmt-system-outputs. Takes about two minutes and writes
+results/paper/newstest2017-systems.json, which nbs/translation/bleu.ipynb plots.
 """
 
 import gzip
 import json
 import os
-import platform
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
 from annotated_transformer.translation.bleu import compare, moses_tokens, scores
-from benchmarks.record import RESULTS, arguments
-
-OUT = RESULTS / "paper" / "newstest2017-systems.json"
+from benchmarks.record import command_line, save
 
 
 def read_lines(path: Path) -> list[str]:
@@ -91,39 +87,28 @@ def _rounded(score: dict) -> dict:
     }
 
 
-def main() -> None:
-    folder = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    if not folder:
-        sys.exit("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
-    measured = score_systems(Path(folder))
-    record = {
-        "command": "python -m benchmarks.paper.newstest2017_bleu",
-        "what": "eleven WMT17 system outputs, newstest2017 German to English, 3004 "
-        "sentences",
-        "fields": {
-            "published": "mteval-v13a -c, as listed in sacreBLEU's test.sh",
-            "interval": "half the width of the 95 % bootstrap interval of BLEU 13a, "
-            "1000 draws",
-            "joined_in_pairs": "BLEU 13a with every two lines joined into one, in "
-            "output and reference",
-            "tokenised_twice": "BLEU 13a of Moses-tokenised output and reference",
-            "p_value": "approximate randomisation of BLEU 13a, 10,000 trials, each "
-            "system against the next better one",
-        },
-        "versions": {
-            "python": platform.python_version(),
-            **{p: version(p) for p in ("sacrebleu", "sacremoses")},
-        },
-        **measured,
-    }
-    temporary = OUT.with_suffix(".tmp")
-    temporary.write_text(
-        json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    temporary.replace(OUT)
-    print(f"wrote {OUT.name}")
+FIELDS = {
+    "published": "mteval-v13a -c, as listed in sacreBLEU's test.sh",
+    "interval": "half the width of the 95 % bootstrap interval of BLEU 13a, 1000 draws",
+    "joined_in_pairs": "BLEU 13a with every two lines joined into one, in output and "
+    "reference",
+    "tokenised_twice": "BLEU 13a of Moses-tokenised output and reference",
+    "p_value": "approximate randomisation of BLEU 13a, 10,000 trials, each system "
+    "against the next better one",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Score the systems and write the record."""
+    parser = command_line(__doc__)
+    parser.parse_args(argv)
+    data = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+    if not data:
+        parser.error("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
+    what = "eleven WMT17 system outputs, newstest2017 German to English, 3004 sentences"
+    found = {"what": what, "fields": FIELDS} | score_systems(Path(data))
+    save("paper/newstest2017-systems.json", found, "sacrebleu", "sacremoses")
 
 
 if __name__ == "__main__":
-    arguments(__doc__)
     main()

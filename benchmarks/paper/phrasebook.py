@@ -1,33 +1,27 @@
-"""Measure a trained phrasebook model on 1,000 held-out pairs, record it, and ship it in
-the package.
+"""Measure a trained phrasebook model on 1,000 held-out pairs, and ship it.
 
     annotated-transformer train phrasebook --out runs/phrasebook
     python -m benchmarks.paper.phrasebook runs/phrasebook
 
-Writes results/runs/phrasebook-en-de/record.json and log.jsonl, and
+Takes a minute. Writes results/runs/phrasebook-en-de/record.json and log.jsonl, and
 annotated_transformer/pretrained/phrasebook-en-de with its weights in float16. What is
 measured is what is shipped.
 """
 
 import json
-import os
-import platform
 import shutil
 import time
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 
 from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.files import read_json
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.translator import Translator
-from benchmarks.record import RESULTS, ROOT, arguments, folder
+from benchmarks.record import RESULTS, ROOT, command, command_line, folder, save
 
-OUT, SHIPPED = (
-    RESULTS / "runs" / "phrasebook-en-de",
-    ROOT / "annotated_transformer" / "pretrained" / "phrasebook-en-de",
-)
+SHIPPED = ROOT / "annotated_transformer" / "pretrained" / "phrasebook-en-de"
 
 
 def exact(translator: Translator, split: str, beam_size: int) -> dict:
@@ -48,40 +42,27 @@ def exact(translator: Translator, split: str, beam_size: int) -> dict:
     }
 
 
-def main(run: Path) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Ship the model in float16, measure what was shipped, write the record."""
-    SHIPPED.parent.mkdir(exist_ok=True)
+    parser = command_line(__doc__)
+    parser.add_argument("run", type=folder, help="the folder that the training wrote")
+    run = parser.parse_args(argv).run
     save_model(SHIPPED, *load_model(run / "model"), dtype=torch.float16)
     translator = Translator.from_pretrained(SHIPPED)
-    log = [
-        json.loads(line)
-        for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    record = {
-        "commands": [
-            "annotated-transformer train phrasebook --out runs/phrasebook",
-            "python -m benchmarks.paper.phrasebook runs/phrasebook",
-        ],
-        "run": json.loads((run / "run.json").read_text(encoding="utf-8")),
-        "machine": f"CPU, {platform.machine()}, {os.cpu_count()} cores, "
-        f"{torch.backends.cpu.get_cpu_capability()}",
-        "versions": {
-            "python": platform.python_version(),
-            "torch": version("torch"),
-            "tokenizers": version("tokenizers"),
-        },
-        "updates": log[-1]["step"],
-        "seconds": log[-1]["seconds"],
+    lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    last = json.loads(lines[-1])
+    found = {
+        "command": f"annotated-transformer train phrasebook --out {run}; {command()}",
+        "run": read_json(run / "run.json"),
+        "updates": last["step"],
+        "seconds": last["seconds"],
         "held_out": [exact(translator, "test", beam_size) for beam_size in (1, 4)],
         "bytes": sum(file.stat().st_size for file in SHIPPED.iterdir()),
     }
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "record.json").write_text(
-        json.dumps(record, indent=1) + "\n", encoding="utf-8"
-    )
-    shutil.copy(run / "log.jsonl", OUT / "log.jsonl")
-    print(record["held_out"], record["bytes"], record["seconds"])
+    save("runs/phrasebook-en-de/record.json", found, "tokenizers")
+    shutil.copy(run / "log.jsonl", RESULTS / "runs" / "phrasebook-en-de" / "log.jsonl")
+    print(found["held_out"], found["bytes"], found["seconds"])
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__, run=folder))
+    main()

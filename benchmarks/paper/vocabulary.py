@@ -1,14 +1,14 @@
-"""Tokens per sentence of Multi30k for vocabularies of growing size, recorded in
-results/paper/vocabulary.json.
+"""Tokens in a sentence of Multi30k, for vocabularies of growing size.
 
-Also there: what it changes whether a token of Moses keeps the space before it or the
-one after it. Run: ANNOTATED_TRANSFORMER_DATA=... python -m benchmarks.paper.vocabulary
-(without the variable, Multi30k is downloaded)
+    python -m benchmarks.paper.vocabulary
+
+Also measured: what it changes whether a token of Moses keeps the space before it or the
+one after it. Multi30k is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder
+that holds it. Takes minutes and writes results/paper/vocabulary.json, which
+nbs/data/tokenizer.ipynb plots.
 """
 
-import json
-import time
-from pathlib import Path
+from collections.abc import Sequence
 from unittest.mock import patch
 
 from tokenizers import Regex, Tokenizer, pre_tokenizers
@@ -20,7 +20,7 @@ from annotated_transformer.data.tokenizer import (
     train_bpe,
     train_tokenizer,
 )
-from benchmarks.record import RESULTS, arguments
+from benchmarks.record import command_line, save
 
 SIZES = [250, 500, 1000, 2000, 4000, 8000, 16000]
 EXAMPLES = ["hundeschlitten", "motorradrennen", "gitarrenspieler", "holzbrücke"]
@@ -97,34 +97,44 @@ def sides_of_the_space(
     return found
 
 
-if __name__ == "__main__":
-    arguments(__doc__)
-    start = time.perf_counter()
-    pairs = list(load_corpus("multi30k", "train", "en", "de"))
+def curves(pairs: list[tuple[str, str]]) -> dict[str, list[float]]:
+    """Tokens per sentence by size, of vocabularies shared and separate."""
     shared = [tokens_per_sentence(pairs, size, joint=True) for size in SIZES]
     separate = [tokens_per_sentence(pairs, size, joint=False) for size in SIZES]
-    curves = {
+    return {
         "German, shared": [de for _, de in shared],
         "German, its own": [de for _, de in separate],
         "English, shared": [en for en, _ in shared],
         "English, its own": [en for en, _ in separate],
     }
-    words = {
-        name: sum(
-            len(line.split())
-            for line in moses_tokenize([pair[side] for pair in pairs], lang)
-        )
-        / len(pairs)
-        for side, (name, lang) in enumerate([("English", "en"), ("German", "de")])
-    }
-    splits = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
+
+
+def words_per_sentence(lines: list[str], lang: str) -> float:
+    """Mean number of Moses tokens."""
+    return sum(len(line.split()) for line in moses_tokenize(lines, lang)) / len(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train every vocabulary and write the record."""
+    command_line(__doc__).parse_args(argv)
+    pairs = list(load_corpus("multi30k", "train", "en", "de"))
     tests = [
-        de for split in splits for _, de in load_corpus("multi30k", split, "en", "de")
+        de
+        for split in ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
+        for _, de in load_corpus("multi30k", split, "en", "de")
     ]
-    record = {"command": "python -m benchmarks.paper.vocabulary", "corpus": "Multi30k train, "
-                                                                      "en and de", "sizes": SIZES,
-              "curves": curves, "words": words, "space": sides_of_the_space(pairs, tests),
-              "seconds": round(time.perf_counter() - start, 1)}  # fmt: skip
-    path = RESULTS / "paper" / "vocabulary.json"
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(record, indent=1))
+    found = {
+        "corpus": "Multi30k train, en and de",
+        "sizes": SIZES,
+        "curves": curves(pairs),
+        "words": {
+            "English": words_per_sentence([en for en, _ in pairs], "en"),
+            "German": words_per_sentence([de for _, de in pairs], "de"),
+        },
+        "space": sides_of_the_space(pairs, tests),
+    }
+    save("paper/vocabulary.json", found, "tokenizers", "sacremoses")
+
+
+if __name__ == "__main__":
+    main()

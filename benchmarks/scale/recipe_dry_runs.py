@@ -1,22 +1,21 @@
-"""Go through every recipe once, on a sample and with small batches, and record sizes in
-results/scale/recipe-dry-runs.json.
+"""Go through every recipe once, on a sample and with small batches.
 
-Run: ANNOTATED_TRANSFORMER_DATA=... python -m benchmarks.scale.recipe_dry_runs   (NAME… for
-some recipes only)
+    python -m benchmarks.scale.recipe_dry_runs            all of them
+    python -m benchmarks.scale.recipe_dry_runs NAME …     some; the others stay
 
 Each recipe runs in a process of its own, so that its peak memory is its own, with the
-model, the vocabulary and the text settings of the whole run. Where the corpus can't be
-had without the Hugging Face Hub, the record names the pairs that stood in for it.
-Nothing is timed.
+model, the vocabulary and the text settings of the whole run. Needs
+ANNOTATED_TRANSFORMER_DATA; where the corpus can't be had without the Hugging Face Hub,
+the record names the pairs that stood in for it. Nothing is timed. Takes some minutes
+and writes results/scale/recipe-dry-runs.json, which nbs/engine/scale.ipynb shows.
 """
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,9 +29,9 @@ from annotated_transformer.data.corpus import (
     parallel_files,
 )
 from annotated_transformer.training.recipes import Recipe, recipe, recipes
-from benchmarks.record import RESULTS
+from benchmarks.record import command_line, load, save
 
-OUT = RESULTS / "scale" / "recipe-dry-runs.json"
+PLACE = "scale/recipe-dry-runs.json"
 BATCH_TOKENS = 512
 
 
@@ -43,9 +42,7 @@ def folder_of(path: str) -> Path:
 
 
 def news(plan: Recipe) -> list[tuple[str, str]]:
-    """Pairs of news with English on the source side: the validation set and, for
-    German, all else that is there.
-    """
+    """The validation and the test set of WMT 2014."""
     return [
         *load_corpus("wmt14", "val", plan.src, plan.tgt),
         *load_corpus("wmt14", "test", plan.src, plan.tgt),
@@ -106,35 +103,22 @@ def in_process(name: str) -> dict:
     return json.loads(done.stdout)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the named recipes, or all, and write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="recipes; without any, all"
-    )
+    parser = command_line(__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="recipes; or all")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     if unknown := sorted(set(given.names) - set(recipes())):
         parser.error(f"no recipe {unknown[0]!r}: choose from {', '.join(recipes())}")
     if given.one:
         print(json.dumps(dry_run(given.one)))
         return
-    record = json.loads(OUT.read_text()) if OUT.exists() else {"runs": {}}
-    record |= {
-        "command": "python -m benchmarks.scale.recipe_dry_runs",
-        "batch_tokens": BATCH_TOKENS,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-    }
+    runs = load(PLACE).get("runs", {})
     for name in given.names or recipes():
-        record["runs"][name] = in_process(name)
-        print(name, record["runs"][name]["outcome"], flush=True)
-        OUT.write_text(
-            json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        runs[name] = in_process(name)
+        print(name, runs[name]["outcome"], flush=True)
+        save(PLACE, {"batch_tokens": BATCH_TOKENS, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -1,28 +1,26 @@
-"""How long a newcomer waits: the README's commands in a fresh clone without an
-environment, first and again.
+"""How long a newcomer waits: the README's commands in a fresh clone.
 
-    python -m benchmarks.speed.fresh_clone            # about 45 minutes; writes
-    results/speed/fresh-clone.json
+    python -m benchmarks.speed.fresh_clone
 
 Clones the last commit into a temporary folder and runs there, one after the other: make
 book, make test, both once more, make book after the code of one chapter was changed,
 that chapter by itself, and, from the wheel in an environment of its own, translate and
 train phrasebook. Packages come from pip's own cache where it has them. Tests on real
-corpora run where ANNOTATED_TRANSFORMER_DATA names a folder that holds them.
+corpora run where ANNOTATED_TRANSFORMER_DATA names a folder that holds them. Takes about
+45 minutes and writes results/speed/fresh-clone.json.
 """
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.record import RESULTS, ROOT, arguments
+from benchmarks.record import ROOT, command_line, save
 
-OUT = RESULTS / "speed" / "fresh-clone.json"
 CHAPTER = "nbs/translation/multi30k.ipynb"  # no other chapter imports it
 SENTENCE = "the twenty-first of March"
 
@@ -93,27 +91,20 @@ def measure(clone: Path) -> dict:
     return found
 
 
-def main() -> None:
-    """Measure and write the record."""
-    arguments(__doc__)
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, write the record, and fail if a step failed."""
+    command_line(__doc__).parse_args(argv)
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True
     )
     with tempfile.TemporaryDirectory() as scratch:
         steps = measure(Path(scratch) / "clone")
-    record = {
-        "command": "python -m benchmarks.speed.fresh_clone",
-        "commit": commit.stdout.strip(),
-        "machine": f"CPU, {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
+    found = {
+        "commit": head.stdout.decode().strip(),
         "real_corpora": "ANNOTATED_TRANSFORMER_DATA" in os.environ,
         "steps": steps,
     }
-    OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    save("speed/fresh-clone.json", found)
     sys.exit(any(step["status"] for step in steps.values()))
 
 
