@@ -117,7 +117,8 @@ def test_an_update_asks_its_device_for_no_value(settings, monkeypatch):
     for _ in range(2):
         assert update(run, next(source)[1]).is_meta
     with pytest.raises(NotImplementedError):
-        run.objective(*next(source)[1].inputs("meta")[:3])
+        batch = next(source)[1].to("meta")
+        run.objective(batch.src, batch.tgt_in, batch.tgt_out)
 
 
 def test_more_parts_than_rows_is_no_error():

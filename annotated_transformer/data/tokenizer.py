@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['merge', 'learn_merges', 'apply_merges', 'empty_tokenizer', 'train_bpe', 'moses_tokenize', 'moses_detokenize',
-           'LanguagePair', 'token_names', 'save_tokenizer', 'read_tokenizer', 'read_settings', 'PairTokenizer',
-           'side_texts', 'train_tokenizer']
+           'token_names', 'save_tokenizer', 'read_tokenizer', 'read_settings', 'PairTokenizer', 'side_texts',
+           'train_tokenizer']
 
 # %% ../../nbs/data/tokenizer.ipynb #cell2
 import json
@@ -194,9 +194,111 @@ def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     ]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell50
+def token_names(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The tokens of a prepared text as strings, '</s>' for the end: labels for an axis."""
+    row = tokenizer.encode(text)
+    return [
+        "</s>" if i == EOS else token
+        for i, token in zip(row.ids, row.tokens, strict=True)
+    ]
+
+# %% ../../nbs/data/tokenizer.ipynb #cell52
+def save_tokenizer(pair: "PairTokenizer", directory: Path) -> None:
+    """Write tokenizer.json, text.json and, for separate vocabularies,
+    target_tokenizer.json.
+    """
+    settings = {
+        name: getattr(pair, name)
+        for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")
+    }
+    write_whole(directory / "tokenizer.json", pair.source.to_str().encode())
+    if not pair.joint:
+        write_whole(directory / "target_tokenizer.json", pair.target.to_str().encode())
+    write_whole(
+        directory / "text.json",
+        (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode(),
+    )
+
+# %% ../../nbs/data/tokenizer.ipynb #cell54
+def read_tokenizer(path: Path) -> Tokenizer:
+    """One tokenizer.json with this package's special tokens.
+
+    Raises:
+        UserError: the file is missing, damaged, or made by another program.
+    """
+    try:
+        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: no such file; training writes it into a model's directory"
+        ) from None
+    except (
+        Exception
+    ) as error:  # the library raises a bare Exception for what it can't parse
+        raise UserError(
+            f"{path}: not a readable tokeniser ({error}); copy or train it again"
+        ) from None
+    special = {"[pad]": PAD, "[bos]": BOS, "[eos]": EOS, "[unk]": UNK}
+    wrong = [token for token, i in special.items() if tokenizer.token_to_id(token) != i]
+    if wrong:
+        raise UserError(
+            f"{path}: made by another program ({', '.join(wrong)} not at its id); "
+            "train one here"
+        )
+    if tokenizer.encode("").ids != [EOS]:
+        raise UserError(
+            f"{path}: doesn't end a text with [eos]; take another copy or train it "
+            "again"
+        )
+    ids = set(tokenizer.get_vocab().values())
+    if ids != set(range(tokenizer.get_vocab_size())):
+        raise UserError(
+            f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another "
+            "copy or train it again"
+        )
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+# %% ../../nbs/data/tokenizer.ipynb #cell56
+def read_settings(path: Path) -> dict[str, Any]:
+    """The fields of text.json.
+
+    Raises:
+        UserError: the file is missing, damaged, lacks a field, or is of a newer
+            format.
+    """
+    kinds = {
+        "format": int,
+        "src_lang": str,
+        "tgt_lang": str,
+        "joint": bool,
+        "moses": bool,
+        "lowercase": bool,
+    }
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: no such file; training writes it into a model's directory"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}: not readable ({error}); copy or train it again"
+        ) from None
+    about = found if isinstance(found, dict) else {}
+    if type(about.get("format")) is int and about["format"] != 1:
+        raise UserError(
+            f"{path}: format {about['format']}, but this version reads format 1; "
+            "upgrade the package"
+        )
+    if any(type(about.get(name)) is not kind for name, kind in kinds.items()):
+        raise UserError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
+    return {name: about[name] for name in kinds}
+
+# %% ../../nbs/data/tokenizer.ipynb #cell58
 @dataclass(frozen=True, eq=False)
-class LanguagePair:
-    """Two byte-pair tokenisers, their languages, and how text is prepared for them."""
+class PairTokenizer:
+    """Text to ids and back for a pair of languages, each with a byte-pair tokeniser."""
 
     source: Tokenizer
     target: Tokenizer
@@ -257,112 +359,6 @@ class LanguagePair:
             for character in dict.fromkeys(seen)
             if self.source.token_to_id(character) is None
         ]
-
-# %% ../../nbs/data/tokenizer.ipynb #cell52
-def token_names(tokenizer: Tokenizer, text: str) -> list[str]:
-    """The tokens of a prepared text as strings, '</s>' for the end: labels for an axis."""
-    row = tokenizer.encode(text)
-    return [
-        "</s>" if i == EOS else token
-        for i, token in zip(row.ids, row.tokens, strict=True)
-    ]
-
-# %% ../../nbs/data/tokenizer.ipynb #cell54
-def save_tokenizer(pair: LanguagePair, directory: Path) -> None:
-    """Write tokenizer.json, text.json and, for separate vocabularies,
-    target_tokenizer.json.
-    """
-    settings = {
-        name: getattr(pair, name)
-        for name in ("src_lang", "tgt_lang", "joint", "moses", "lowercase")
-    }
-    write_whole(directory / "tokenizer.json", pair.source.to_str().encode())
-    if not pair.joint:
-        write_whole(directory / "target_tokenizer.json", pair.target.to_str().encode())
-    write_whole(
-        directory / "text.json",
-        (json.dumps({"format": 1, **settings}, indent=2) + "\n").encode(),
-    )
-
-# %% ../../nbs/data/tokenizer.ipynb #cell56
-def read_tokenizer(path: Path) -> Tokenizer:
-    """One tokenizer.json with this package's special tokens.
-
-    Raises:
-        UserError: the file is missing, damaged, or made by another program.
-    """
-    try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"{path}: no such file; training writes it into a model's directory"
-        ) from None
-    except (
-        Exception
-    ) as error:  # the library raises a bare Exception for what it can't parse
-        raise UserError(
-            f"{path}: not a readable tokeniser ({error}); copy or train it again"
-        ) from None
-    special = {"[pad]": PAD, "[bos]": BOS, "[eos]": EOS, "[unk]": UNK}
-    wrong = [token for token, i in special.items() if tokenizer.token_to_id(token) != i]
-    if wrong:
-        raise UserError(
-            f"{path}: made by another program ({', '.join(wrong)} not at its id); "
-            "train one here"
-        )
-    if tokenizer.encode("").ids != [EOS]:
-        raise UserError(
-            f"{path}: doesn't end a text with [eos]; take another copy or train it "
-            "again"
-        )
-    ids = set(tokenizer.get_vocab().values())
-    if ids != set(range(tokenizer.get_vocab_size())):
-        raise UserError(
-            f"{path}: the ids are not those from 0 to {len(ids) - 1}; take another "
-            "copy or train it again"
-        )
-    tokenizer.encode_special_tokens = True
-    return tokenizer
-
-# %% ../../nbs/data/tokenizer.ipynb #cell58
-def read_settings(path: Path) -> dict[str, Any]:
-    """The fields of text.json.
-
-    Raises:
-        UserError: the file is missing, damaged, lacks a field, or is of a newer
-            format.
-    """
-    kinds = {
-        "format": int,
-        "src_lang": str,
-        "tgt_lang": str,
-        "joint": bool,
-        "moses": bool,
-        "lowercase": bool,
-    }
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"{path}: no such file; training writes it into a model's directory"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path}: not readable ({error}); copy or train it again"
-        ) from None
-    about = found if isinstance(found, dict) else {}
-    if type(about.get("format")) is int and about["format"] != 1:
-        raise UserError(
-            f"{path}: format {about['format']}, but this version reads format 1; "
-            "upgrade the package"
-        )
-    if any(type(about.get(name)) is not kind for name, kind in kinds.items()):
-        raise UserError(f"{path}: must hold {', '.join(kinds)}; copy or train it again")
-    return {name: about[name] for name in kinds}
-
-# %% ../../nbs/data/tokenizer.ipynb #cell60
-class PairTokenizer(LanguagePair):
-    """Text to ids and back for a pair of languages."""
 
     def encode_source(self, texts: list[str]) -> list[list[int]]:
         """Source ids of each text, ending in [eos]."""
@@ -426,7 +422,7 @@ class PairTokenizer(LanguagePair):
             found["lowercase"],
         )
 
-# %% ../../nbs/data/tokenizer.ipynb #cell62
+# %% ../../nbs/data/tokenizer.ipynb #cell60
 def side_texts(
     pairs: Iterable[tuple[str, str]],
     langs: tuple[str, str],
@@ -445,7 +441,7 @@ def side_texts(
                 else pair[side]
             )
 
-# %% ../../nbs/data/tokenizer.ipynb #cell63
+# %% ../../nbs/data/tokenizer.ipynb #cell61
 def train_tokenizer(
     pairs: Iterable[tuple[str, str]],
     src_lang: str,

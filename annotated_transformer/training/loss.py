@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['smoothed_cross_entropy', 'entropy_floor', 'loss_and_slope', 'add_product', 'working_dtype', 'SlicedLoss',
-           'sliced_value', 'Objective']
+           'sliced_value', 'token_places', 'Objective']
 
 # %% ../../nbs/training/loss.ipynb #cell2
 import math
@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..errors import UserError
-from ..data.batching import real_places
 from ..model.transformer import Transformer
 
 # %% ../../nbs/training/loss.ipynb #cell8
@@ -148,6 +147,11 @@ def sliced_value(
     ).sum()
 
 # %% ../../nbs/training/loss.ipynb #cell35
+def token_places(ids: Int[Tensor, "batch len"], pad_id: int) -> Int[Tensor, "tokens"]:
+    """Where the flattened matrix holds something else than padding."""
+    return (ids != pad_id).flatten().nonzero().flatten()
+
+# %% ../../nbs/training/loss.ipynb #cell36
 class Objective(nn.Module):
     """The model and its loss as one module: ids in, one summed loss out, over real
     target tokens only.
@@ -182,7 +186,7 @@ class Objective(nn.Module):
         memory, src_mask = self.model.encode(src)
         hidden = self.model.decode(tgt_in, memory, src_mask)
         if places is None:
-            places = real_places(tgt_out, self.model.config.pad_id)
+            places = token_places(tgt_out, self.model.config.pad_id)
         hidden, target = (
             hidden.flatten(0, 1).index_select(0, places),
             tgt_out.flatten().index_select(0, places),

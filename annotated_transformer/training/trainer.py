@@ -29,6 +29,7 @@ from annotated_transformer.engine.runs import (
     resume,
     save,
 )
+from .loss import token_places
 from .schedule import noam
 
 # %% ../../nbs/training/trainer.ipynb #cell3
@@ -85,7 +86,9 @@ def update(run: Run, *buckets: Batch) -> torch.Tensor:
 def summed_loss(run: Run, batch: Batch) -> torch.Tensor:
     """The objective on one batch, moved to the run's device, in the run's precision."""
     with run.autocast():
-        return run.objective(*batch.inputs(run.accelerator.device))
+        places = token_places(batch.tgt_out, batch.pad_id)  # no GPU has to say where
+        ids = (batch.src, batch.tgt_in, batch.tgt_out, places)
+        return run.objective(*(each.to(run.accelerator.device) for each in ids))
 
 # %% ../../nbs/training/trainer.ipynb #cell26
 def validation_loss(run: Run) -> float:
