@@ -6,6 +6,7 @@
 __all__ = ['gru_step', 'AdditiveAttention', 'RecurrentConfig', 'RecurrentCache', 'RecurrentModel']
 
 # %% ../../nbs/before/recurrent.ipynb #00000002
+#| code-fold: true
 from dataclasses import dataclass
 
 import torch

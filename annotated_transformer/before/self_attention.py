@@ -6,6 +6,7 @@
 __all__ = ['simple_self_attention', 'SelfAttention']
 
 # %% ../../nbs/before/self_attention.ipynb #00000002
+#| code-fold: true
 import math
 
 import torch
