@@ -2,6 +2,7 @@
 and charts lie in the book.
 """
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copyfile
@@ -45,6 +46,19 @@ def load_charts(app, pagename: str, templatename: str, context: dict, doctree) -
         app.add_js_file(CHARTS, loading_method="defer")
 
 
+# The theme's icons are drawn from its stylesheet and fonts; the script that comes with
+# them (1.45 MB, and every page waits for it) draws nothing more.
+ICON_SCRIPT = re.compile(r'<script src="[^"]*fontawesome[^"]*"></script>\n?')
+
+
+def leave_out_icon_script(app, error) -> None:
+    """Sphinx event: no page loads the script of the icons."""
+    if app.builder.format == "html" and not error:
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(ICON_SCRIPT.sub("", text), encoding="utf-8")
+
+
 def use_own_files(app, config) -> None:
     """Sphinx event: the book's styles and pictures lie beside this folder, not among
     the chapters.
@@ -56,11 +70,11 @@ def use_own_files(app, config) -> None:
 
 
 def setup(app):
-    app.add_config_value(
-        "comments_config", {}, "html"
-    )  # Jupyter Book sets it even where comments are left out
+    # Jupyter Book sets this even where comments are left out.
+    app.add_config_value("comments_config", {}, "html")
     app.connect("config-inited", use_own_files)
     app.connect("builder-inited", write_libraries)
     app.connect("html-page-context", load_charts)
+    app.connect("build-finished", leave_out_icon_script)
     app.add_css_file("book.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
