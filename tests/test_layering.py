@@ -121,6 +121,14 @@ def test_only_the_engine_the_face_and_the_command_line_import_the_engine(path):
         assert not [name for name in used if name.startswith("engine")]
 
 
+@pytest.mark.parametrize("path", (ROOT / PACKAGE / "before").glob("*.py"), ids=str)
+def test_what_came_before_needs_torch_alone(path):
+    source = path.read_text(encoding="utf-8")
+    found = chapters.imported_names(source, f"{PACKAGE}.{name_of(path, PACKAGE)}")
+    foreign = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    assert foreign <= {"torch"}
+
+
 @names
 def test_a_chapter_uses_only_what_earlier_chapters_built(chapter):
     name = name_of(chapter, "nbs")

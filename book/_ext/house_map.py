@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Colours that the colour-blind can tell apart (Okabe and Ito), one for each part.
 COLOURS = {
+    "before": "#E69F00",
     "after": "#56B4E9",
     "translation": "#CC79A7",
     "training": "#D55E00",
@@ -40,14 +41,22 @@ ROWS = {
         "§5.1",
         ["phrasebook", "corpus", "tokenizer", "batching"],
     ),
-    "engine": (
+    "before": (
         908,
+        "Before",
+        "§1, §2",
+        ["recurrent", "self_attention"],
+    ),
+    "engine": (
+        992,
         "The engine room",
         "for machines",
         ["update", "growth", "decoding", "runs", "scale", "ctranslate2", "onnx"],
     ),
 }
 NAMES = {
+    "recurrent": "Recurrent networks",
+    "self_attention": "Self-attention, simply",
     "pretrained": "Pretrained models",
     "bleu": "BLEU",
     "multi30k": "Multi30k",
@@ -97,11 +106,11 @@ FLOWS = [f"M{x} {path}" for x in (310, 740) for path in UP] + [
 # Residual connections: where each leaves the stream.
 SKIPS = [(310, 669), (310, 575), (740, 669), (740, 575), (740, 481)]
 SAYS = (
-    "A map of the book. At the bottom the engine room and the data: sentence pairs, "
-    "tokens, batches. In the middle the Transformer of Figure 1: embeddings and "
-    "positions, N encoder layers, N decoder layers, the output layer. Above it "
-    "training, translation, and what came after the paper. Each box leads to its "
-    "chapter."
+    "A map of the book. At the bottom the engine room, what came before the "
+    "Transformer, and the data: sentence pairs, tokens, batches. In the middle the "
+    "Transformer of Figure 1: embeddings and positions, N encoder layers, N decoder "
+    "layers, the output layer. Above it training, translation, and what came after the "
+    "paper. Each box leads to its chapter."
 )
 
 TIP = """
@@ -192,7 +201,7 @@ def cover_map() -> str:
     )
     body = "\n".join([figure_1(), *map(row, ROWS)])
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 950 988" role="group" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 950 1072" role="group" '
         f'aria-label="{SAYS}"><defs>{tips}</defs>\n{body}\n</svg>'
     )
 
