@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .translation.translator import Translator
 
 SHIPPED = "phrasebook-en-de"
+PRETRAINED = Path(__file__).parent / "pretrained"
 ENGINES = ("torch", "plain", "ctranslate2")
 
 
@@ -200,7 +201,7 @@ def _has_config(name: str) -> bool:
 
 
 def _shipped(name: str) -> Path:
-    return Path(__file__).parent / "pretrained" / name
+    return PRETRAINED / name
 
 
 def _is_run(name: str) -> bool:

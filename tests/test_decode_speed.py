@@ -8,8 +8,8 @@ from copy import deepcopy
 import pytest
 import torch
 
-from annotated_transformer.cli import SHIPPED
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.loading import PRETRAINED
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.search import (
@@ -383,7 +383,7 @@ def test_a_step_reads_every_decoder_matrix_but_the_source_keys_and_values():
     "precision, at_least", [("float32", 1.0), ("bfloat16", 0.95), ("int8", 0.95)]
 )
 def test_the_shipped_model_translates_the_same_in_every_precision(precision, at_least):
-    translator = Translator.from_pretrained(SHIPPED, precision=precision)
+    translator = Translator.from_pretrained(PRETRAINED / "phrasebook-en-de", precision=precision)
     lines = [source for source, _ in phrasebook("en", "de", "test", 60)]
     rows = translator.tokenizer.encode_source(lines)
     expected = search_batches(translator.model, rows, 4, 0.6, 1, 4096)
@@ -394,7 +394,7 @@ def test_the_shipped_model_translates_the_same_in_every_precision(precision, at_
 
 def test_the_shipped_model_is_small_and_right():
     pairs = phrasebook("en", "de", "test", 1_000)
-    outputs = Translator.from_pretrained(SHIPPED).translate(
+    outputs = Translator.from_pretrained(PRETRAINED / "phrasebook-en-de").translate(
         [source for source, _ in pairs]
     )
     right = sum(
@@ -402,7 +402,7 @@ def test_the_shipped_model_is_small_and_right():
     )
     assert (
         right >= 980
-        and sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file())
+        and sum(path.stat().st_size for path in (PRETRAINED / "phrasebook-en-de").rglob("*") if path.is_file())
         <= 4e6
     )
 

@@ -88,7 +88,8 @@ def train_command(tmp_path: Path) -> list[object]:
         "de",
         "--valid",
         tmp_path / "valid",
-        "--cpu",
+        "--device",
+        "cpu",
     ]
     return [
         "train",
@@ -250,7 +251,7 @@ def test_accelerate_launches_the_same_command(train_command):
 )
 def test_processes_find_each_other_without_being_told_of_the_cpu(train_command):
     """Or each would train alone, and all would write the same files."""
-    command = [word for word in train_command if word != "--cpu"]
+    command = [word for word in train_command if word not in ("--device", "cpu")]
     done = torchrun(2, "-m", "annotated_transformer.cli", *command, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("device: 2 × cpu") == 1, done.stdout

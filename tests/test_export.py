@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from annotated_transformer import cli
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import BOS, EOS, TransformerConfig, table_3
@@ -18,10 +17,11 @@ from annotated_transformer.model.position import sinusoids
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.engine import ctranslate2
+from annotated_transformer.loading import PRETRAINED
 from annotated_transformer.translation.search import force, greedy
 from annotated_transformer.translation.translator import Translator, pad_rows
 
-SHIPPED = cli.SHIPPED
+SHIPPED = PRETRAINED / "phrasebook-en-de"
 PHRASES = [source for source, _ in phrasebook("en", "de", "test", 20)]
 PAIRS = list(phrasebook("en", "de", "train", 200))
 

@@ -14,7 +14,6 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer import cli
 from annotated_transformer.after.pretrained import (
     MarianConfig,
     MarianTransformer,
@@ -321,7 +320,7 @@ def test_batches_change_nothing_though_padding_is_the_last_token(case):
 
 
 def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
-    model, tokenizer = load_model(cli.SHIPPED)
+    model, tokenizer = load_model(SHIPPED)
     (tmp_path / "config.json").write_text(json.dumps(marian_config(model.config)))
     config = read_marian_config(tmp_path)
     assert config.activation == "relu" and (
@@ -827,7 +826,7 @@ def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_pat
     assert status == 0 and f"imported {plain.folder} into {out}" in printed.replace(
         "\n", ""
     )
-    status, printed, _ = run("translate", "-m", out, "--unknown", "keep", TEXTS[0])
+    status, printed, _ = run("translate", "-m", out, TEXTS[0])
     assert (
         status == 0
         and printed == plain.translator.translate(TEXTS[:1], unknown="keep")[0] + "\n"

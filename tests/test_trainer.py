@@ -21,7 +21,7 @@ import torch
 from accelerate import Accelerator
 from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
-from annotated_transformer.cli import rehearse
+from annotated_transformer.cli.dry_run import rehearse
 from annotated_transformer.data.batching import batches, collate, token_batches
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training import trainer
@@ -641,7 +641,7 @@ def test_a_dry_run_goes_to_the_end_and_leaves_nothing(tmp_path):
         tmp_path / "dry",
         sentences(),
         sentences()[:5],
-        cpu=True,
+        device="cpu",
         pairs=40,
     )
     assert (
@@ -666,7 +666,7 @@ def test_a_dry_run_that_fails_leaves_nothing(tmp_path):
             tmp_path / "dry",
             sentences(),
             sentences(),
-            cpu=True,
+            device="cpu",
         )
     assert not list(tmp_path.iterdir())
 

@@ -500,7 +500,7 @@ def train(setting: Setting, folder: Path, plan: str, settings: list[str]) -> boo
         str(folder),
     ]
     command += [word for each in settings for word in ("--set", each)]
-    command += ["--cpu"] if setting.device.type == "cpu" else []
+    command += ["--device", "cpu"] if setting.device.type == "cpu" else []
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         status = process.wait(timeout=max(30.0, setting.deadline - time.perf_counter()))

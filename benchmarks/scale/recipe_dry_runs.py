@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from annotated_transformer.cli import rehearse
+from annotated_transformer.cli.dry_run import rehearse
 from annotated_transformer.data.corpus import (
     corpus_files,
     find_file,
@@ -86,7 +86,7 @@ def dry_run(name: str) -> dict:
     what, pairs = sample(name, plan)
     valid = load_corpus(plan.corpus, plan.valid_split, plan.src, plan.tgt)
     with tempfile.TemporaryDirectory() as scratch:
-        found = rehearse(plan, Path(scratch) / "run", pairs, valid, cpu=True)
+        found = rehearse(plan, Path(scratch) / "run", pairs, valid, "cpu")
     return {"trained on": what} | found
 
 

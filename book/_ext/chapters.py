@@ -158,7 +158,7 @@ def badge(module: str, source: str) -> str:
 # -- dependencies ----------------------------------------------------------------------
 
 
-def used_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
+def imported_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
     """Full dotted names that a piece of Python imports, and uses of what it imported.
 
     Relative imports count from `module`. After `import annotated_transformer as at` and
@@ -259,7 +259,7 @@ def own_modules(names: set[str]) -> set[str]:
 @cache
 def direct_dependencies(name: str) -> frozenset[str]:
     """The package's modules that one module imports."""
-    names = used_names(read(name), name, module_file(name).name == "__init__.py")
+    names = imported_names(read(name), name, module_file(name).name == "__init__.py")
     return frozenset(own_modules(names) - {name})
 
 
@@ -282,7 +282,7 @@ def plain_python(source: str) -> str:
 
 def chapter_modules(code: list[str]) -> set[str]:
     """Every module of the package on which a chapter's cells depend."""
-    names = used_names("\n".join(map(plain_python, code)))
+    names = imported_names("\n".join(map(plain_python, code)))
     for source in code:
         names |= set(re.findall(rf"\b{PACKAGE}(?:\.\w+)+", source))
         if re.search(r"""(!\s*|["'])annotated-transformer(\s|["'],)""", source):
