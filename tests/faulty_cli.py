@@ -9,31 +9,32 @@ import os
 import signal
 import sys
 import time
+from itertools import count
 
 import torch
 
 from annotated_transformer import cli
-from annotated_transformer.training import trainer
+from annotated_transformer.engine.scale import Processes
 
 
 def main() -> None:
     """Put the fault into the training loop, then be the command line."""
     torch.set_num_threads(1)
     fault, rank, step = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    sound = trainer.update
+    working, made = Processes.gradient, count(1)
 
-    def update(run, *buckets):
+    def gradient(processes, *arguments):
         first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-        if first and os.environ["RANK"] == rank and run.progress.step + 1 == step:
+        if next(made) == step and first and os.environ["RANK"] == rank:
             if fault == "raise":
                 raise RuntimeError("the cosmic ray")
             if fault == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault == "hang":
                 time.sleep(600)
-        return sound(run, *buckets)
+        return working(processes, *arguments)
 
-    trainer.update = update
+    Processes.gradient = gradient
     sys.argv = ["annotated-transformer", *sys.argv[4:]]
     cli.main()
 

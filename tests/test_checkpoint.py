@@ -14,8 +14,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_run import data
 
-from annotated_transformer.files import sha256_of
+from annotated_transformer import files
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.files import sha256_of, whole_folder
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
@@ -110,7 +111,7 @@ def poison(folder, value):
     weights = load_file(path)
     weights[sorted(weights)[-1]].flatten()[3] = value
     save_file(weights, path)
-    edit(folder / "config.json", weights_sha256=fingerprint(path))
+    edit(folder / "config.json", weights_sha256=sha256_of(path))
 
 
 def move_last_id(path):
@@ -326,7 +327,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 def test_a_folder_of_something_else_is_never_replaced(tmp_path, name, text):
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents" / name).write_text(text)
-    with pytest.raises(ValueError, match="holds no model"):
+    with pytest.raises(ValueError, match="holds other files"):
         save_model(tmp_path / "documents", new_model(), data()[0])
     assert (tmp_path / "documents" / name).read_text() == text
 
@@ -341,7 +342,7 @@ def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
     ) == {folder, left}
 
 
-def test_a_models_files_may_be_read_by_whoever_may_read_its_folder(tmp_path):
+def test_the_files_of_a_model_are_as_readable_as_its_folder(tmp_path):
     before = os.umask(0o027)
     try:
         save_model(tmp_path / "model", new_model(), data()[0])
@@ -353,7 +354,7 @@ def test_a_models_files_may_be_read_by_whoever_may_read_its_folder(tmp_path):
 
 
 def test_two_who_save_to_one_place_write_no_mixture(folder):
-    with checkpoint.whole_folder(folder) as first:
+    with whole_folder(folder, checkpoint.written_here) as first:
         checkpoint.write_model(
             first, dict(new_model(1).named_parameters()), new_model(1).config, data()[0]
         )
@@ -384,7 +385,7 @@ def test_the_old_model_comes_back_when_the_new_one_cannot_take_its_place(
     def refuse(*_):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(checkpoint.os, "replace", refuse)
+    monkeypatch.setattr(files.os, "replace", refuse)
     with pytest.raises(ValueError, match="Input/output error"):
         save_model(folder, new_model(1), data()[0])
     assert same(load_model(folder)[0], new_model()) and [

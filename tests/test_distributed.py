@@ -17,9 +17,9 @@ import torch
 from tiny_run import data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.data.batching import token_batches
+from annotated_transformer.engine.runs import fit, stop_requests
+from annotated_transformer.engine.scale import report_failure_once
 from annotated_transformer.training.checkpoint import load_model
-from annotated_transformer.engine.scale import one_voice
-from annotated_transformer.training.trainer import fit, stop_requests
 
 HERE = Path(__file__).parent
 LAUNCHER = [sys.executable, "-m", "torch.distributed.run"]
@@ -301,7 +301,7 @@ def test_who_was_asked_to_end_and_then_lost_the_others_says_nothing(
         monkeypatch.setenv(name, value)
     with (
         pytest.raises(type(end), match=str(end)),
-        one_voice(own=0.0, others=0.0),
+        report_failure_once(own=0.0, others=0.0),
         stop_requests(),
     ):
         signal.raise_signal(signal.SIGTERM)

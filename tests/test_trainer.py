@@ -18,20 +18,31 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from accelerate import Accelerator
 from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
 from annotated_transformer.cli.dry_run import rehearse
-from annotated_transformer.data.batching import batches, collate, token_batches
-from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.training import trainer
-from annotated_transformer.training.checkpoint import checkpoints, load_model
-from annotated_transformer.training.recipes import Recipe, prepare, recipe, recipes
-from annotated_transformer.engine.runs import Run, TrainingConfig, resume
-from annotated_transformer.training.trainer import (
+from annotated_transformer.data.batching import collate, token_batches
+from annotated_transformer.engine import runs
+from annotated_transformer.engine.runs import (
+    StopVote,
     fit,
+    prepare,
+    resume,
+    stop_requests,
+)
+from annotated_transformer.engine.scale import Processes
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training import checkpoint
+from annotated_transformer.training.checkpoint import checkpoints, load_model
+from annotated_transformer.training.loss import Objective
+from annotated_transformer.training.recipes import Recipe, recipe, recipes
+from annotated_transformer.training.schedule import adam
+from annotated_transformer.training.trainer import (
+    TrainingConfig,
+    accumulate_gradient,
     summed_loss,
-    update,
+    train,
     validation_loss,
 )
 
@@ -89,130 +100,133 @@ def spawn(folder: Path, **settings: int | float | str) -> subprocess.Popen:
 # One update
 
 
+def small_objective(dropout=0.1, smoothing=0.1):
+    torch.manual_seed(0)
+    size = data()[0].src_vocab_size
+    sizes = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8}
+    config = TransformerConfig(size, size, dropout=dropout, **sizes)
+    return Objective(Transformer(config), smoothing)
+
+
+def trained(dropout=0.1, start=(0, (0, 0)), objective=None, optimizer=None, **settings):
+    """The objective, its optimizer, and what each update of the plain loop yielded."""
+    objective = objective or small_objective(dropout)
+    optimizer = optimizer or adam(objective.model)
+    config = TrainingConfig(**(SETTINGS | settings))
+    updates = list(train(objective, optimizer, data()[1], config, start))
+    return objective, optimizer, updates
+
+
+def flat(module):
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
 def test_micro_batches_equal_the_batch():
-    results = []
-    for parts in (1, 4):
-        run = start(Path("unused"), dropout=0.0, accumulate=parts)
-        source = batches(run.train, 48, 1)
-        totals = [update(run, next(source)[1]).item() for _ in range(4)]
-        results.append(
-            (totals, torch.cat([p.detach().flatten() for p in run.model.parameters()]))
-        )
-    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
-    assert torch.allclose(results[0][1], results[1][1], atol=1e-5)
-
-
-@pytest.mark.parametrize("settings", [{}, {"accumulate": 3}, {"precision": "bf16"}])
-def test_an_update_asks_its_device_for_no_value(settings, monkeypatch):
-    """On the device `meta`, where tensors have shapes only, whatever asks for a value
-    or a count raises.
-    """
-    run = start(Path("unused"), **settings)
-    source = batches(run.train, 48, 1)
-    half = torch.autocast("cpu", torch.bfloat16, enabled=run.config.precision == "bf16")
-    monkeypatch.setattr(Accelerator, "device", torch.device("meta"))
-    monkeypatch.setattr(Run, "autocast", lambda self: half)
-    run.objective.to("meta")
-    run.optimizer = torch.optim.Adam(run.model.parameters())
-    for _ in range(2):
-        assert update(run, next(source)[1]).is_meta
-    with pytest.raises(NotImplementedError):
-        batch = next(source)[1].to("meta")
-        run.objective(batch.src, batch.tgt_in, batch.tgt_out)
+    whole, parts = (trained(0.0, accumulate=n, steps=4) for n in (1, 4))
+    sums = [
+        [update.loss.item() for update in updates] for *_, updates in (whole, parts)
+    ]
+    assert sums[0] == pytest.approx(sums[1], rel=1e-5)
+    assert torch.allclose(flat(whole[0]), flat(parts[0]), atol=1e-5)
 
 
 def test_more_parts_than_rows_is_no_error():
-    run = start(Path("unused"), accumulate=64)
-    assert math.isfinite(update(run, collate(run.train, [0, 1])))
+    two = collate(data()[1], [0, 1])
+    assert math.isfinite(accumulate_gradient(small_objective(), [two], parts=64))
+
+
+def gradients(buckets, parts=1, gradient=accumulate_gradient):
+    objective = small_objective(dropout=0.0)
+    gradient(objective, buckets, parts)
+    return [parameter.grad for parameter in objective.parameters()]
+
+
+def near(some, others, atol=1e-6):
+    return all(
+        torch.allclose(a, b, atol=atol) for a, b in zip(some, others, strict=True)
+    )
 
 
 def test_the_gradient_is_that_of_the_loss_per_real_token():
-    run = start(Path("unused"), dropout=0.0)
-    batch = next(batches(run.train, 48, 1))[1]
-    expected = torch.autograd.grad(
-        summed_loss(run, batch) / batch.tokens, list(run.model.parameters())
-    )
-    assert all(
-        torch.allclose(a, b, atol=1e-7)
-        for a, b in zip(gradients(run, batch), expected, strict=True)
-    )
-
-
-def gradients(run, *buckets):
-    """What the optimizer is given in one update."""
-    seen = []
-    run.optimizer.step = lambda: seen.extend(
-        p.grad.clone() for p in run.model.parameters()
-    )
-    update(run, *buckets)
-    return seen
+    batch, objective = collate(data()[1], range(8)), small_objective(dropout=0.0)
+    loss = summed_loss(objective, batch) / batch.tokens
+    expected = torch.autograd.grad(loss, list(objective.parameters()))
+    assert near(gradients([batch]), expected, atol=1e-7)
 
 
 def test_buckets_have_the_gradient_of_one_batch_with_all_their_rows():
     """Of uneven sizes: a mean of means would be another number."""
     rows = [[0, 1, 2, 3, 4], [5], [6, 7]]
     buckets = [collate(data()[1], each) for each in rows]
-    together = gradients(
-        start(Path("unused"), dropout=0.0), collate(data()[1], sum(rows, []))
-    )
-    for accumulate in (1, 2):
-        apart = gradients(
-            start(Path("unused"), dropout=0.0, accumulate=accumulate), *buckets
-        )
-        assert all(
-            torch.allclose(a, b, atol=1e-6)
-            for a, b in zip(apart, together, strict=True)
-        )
+    together = gradients([collate(data()[1], sum(rows, []))])
+    for parts in (1, 2):
+        assert near(gradients(buckets, parts), together)
 
 
 @pytest.mark.parametrize("rows", [[1], [5], [3, 5], [3, 1, 2]])
 def test_the_mean_over_processes_is_the_gradient_of_the_batch(rows):
-    """What two processes compute, one after the other; Adam hides a wrong factor, so we
-    look before it steps.
-    """
+    """What two processes compute, one after the other; Adam hides a wrong factor."""
     buckets = [
         collate(data()[1], range(10 * place, 10 * place + count))
         for place, count in enumerate(rows)
     ]
-    expected = gradients(start(Path("unused"), dropout=0.0), *buckets)
     ranks = []
     for rank in range(2):
-        run = start(Path("unused"), dropout=0.0, accumulate=2)
-        run.accelerator = SimpleNamespace(
-            num_processes=2,
-            process_index=rank,
-            device=torch.device("cpu"),
-            no_sync=lambda model: nullcontext(),
-            backward=lambda loss: loss.backward(),
+        run = start(Path("unused"), dropout=0.0)
+        processes = run.processes
+        processes.rank, processes.world = rank, 2
+        processes.accelerator = SimpleNamespace(
+            device=torch.device("cpu"), no_sync=lambda model: nullcontext()
         )
-        ranks.append(gradients(run, *buckets))
-    for one, two, whole in zip(*ranks, expected, strict=True):
-        assert torch.allclose((one + two) / 2, whole, atol=1e-6)
+        processes.gradient(run.objective, buckets, 2)
+        ranks.append([parameter.grad for parameter in run.model.parameters()])
+    means = [(one + two) / 2 for one, two in zip(*ranks, strict=True)]
+    assert near(means, gradients(buckets))
+
+
+def test_one_process_computes_the_plain_gradient():
+    run, plain = start(Path("unused"), dropout=0.0), small_objective(dropout=0.0)
+    batch = collate(data()[1], range(8))
+    with torch.no_grad():
+        for a, b in zip(plain.parameters(), run.objective.parameters(), strict=True):
+            a.copy_(b)
+    sums = [
+        run.processes.gradient(run.objective, [batch], 2),
+        accumulate_gradient(plain, [batch], 2),
+    ]
+    assert sums[0] == sums[1]
+    assert equal(
+        [p.grad for p in run.objective.parameters()],
+        [p.grad for p in plain.parameters()],
+    )
 
 
 def test_dropout_is_seeded_by_update():
-    run = start(Path("unused"), dropout=0.5)
-    batch = next(batches(run.train, 48, 1))[1]
-    run.optimizer.step = lambda: None
-    first, second = update(run, batch), update(run, batch)
-    run.progress.step = 0
-    assert update(run, batch) == first != second
+    first, second = (trained(dropout=0.5, steps=2)[2] for _ in range(2))
+    other = trained(dropout=0.5, steps=2, seed=2)[2]
+    assert [each.loss for each in first] == [each.loss for each in second]
+    assert first[0].loss / first[0].tokens != other[0].loss / other[0].tokens
+
+
+def test_the_plain_loop_goes_on_bit_by_bit():
+    straight, *_ = trained(steps=12)
+    half, optimizer, updates = trained(steps=7)
+    begun = updates[-1].step, updates[-1].place
+    torch.rand(1000)
+    trained(objective=half, optimizer=optimizer, start=begun, steps=12)
+    assert torch.equal(flat(straight), flat(half))
 
 
 def test_bf16_stays_close_to_fp32():
     results = {}
     for precision in ("fp32", "bf16"):
-        run = start(Path("unused"), precision=precision, warmup=100)
-        source = batches(run.train, 48, 1)
-        first = [next(source)[1] for _ in range(5)]
-        results[precision] = [
-            (update(run, batch) / batch.tokens).item() for batch in first
-        ]
+        run = start(Path("unused"), precision=precision, warmup=100, steps=5)
+        given = run.objective, run.optimizer, run.train, run.config, (0, (0, 0))
+        updates = train(*given, run.processes.gradient)
+        results[precision] = [(each.loss / each.tokens).item() for each in updates]
         assert all(p.dtype == torch.float32 for p in run.model.parameters())
-    assert (
-        results["bf16"] == pytest.approx(results["fp32"], rel=0.01)
-        and results["bf16"] != results["fp32"]
-    )
+    assert results["bf16"] == pytest.approx(results["fp32"], rel=0.01)
+    assert results["bf16"] != results["fp32"]
 
 
 def test_validation_has_neither_dropout_nor_smoothing_and_leaves_no_trace():
@@ -222,8 +236,9 @@ def test_validation_has_neither_dropout_nor_smoothing_and_leaves_no_trace():
     expected = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=0
     )
-    assert validation_loss(run) == pytest.approx(expected.item(), rel=1e-5)
-    assert validation_loss(run) == validation_loss(run)
+    given = run.objective, run.valid, run.config
+    assert validation_loss(*given) == pytest.approx(expected.item(), rel=1e-5)
+    assert validation_loss(*given) == validation_loss(*given, run.processes.loss)
 
 
 # Stopping and going on
@@ -278,12 +293,13 @@ def test_a_stop_inside_an_epoch_whose_batches_do_not_divide_into_buckets(tmp_pat
 
 
 def test_the_buckets_of_an_update_share_its_tokens(tmp_path, monkeypatch):
-    seen, sound = [], trainer.update
-    monkeypatch.setattr(
-        trainer,
-        "update",
-        lambda run, *buckets: (seen.append(buckets), sound(run, *buckets))[1],
-    )
+    seen, gradient = [], Processes.gradient
+
+    def watched(processes, objective, buckets, parts):
+        seen.append(buckets)
+        return gradient(processes, objective, buckets, parts)
+
+    monkeypatch.setattr(Processes, "gradient", watched)
     fit(start(tmp_path / "r", batch_tokens=144, buckets=3))
     assert [len(buckets) for buckets in seen] == [3] * 12
     for bucket in (bucket for buckets in seen for bucket in buckets):
@@ -301,20 +317,18 @@ def test_the_checkpoint_of_a_stop_is_in_no_average(tmp_path):
     ]
 
 
-def test_a_log_line_that_spans_the_interruption_is_the_same(tmp_path):
-    for name, report in (("a", lambda record: None), ("b", stop_at(4, signal.SIGINT))):
-        run = start(
-            tmp_path / name, report=report, log_every=4, save_every=100, steps=8
-        )
-        if name == "b":
-            original = trainer.stop_agreed
-            trainer.stop_agreed = lambda run, stops: run.progress.step == 6
-            try:
-                assert fit(run) == "interrupted"
-            finally:
-                trainer.stop_agreed = original
-            run = start(tmp_path / name, log_every=4, save_every=100, steps=8)
-        assert fit(run) == "finished"
+def stop_after(monkeypatch, step):
+    """Ask for a stop at an update that has no line in the log."""
+    monkeypatch.setattr(StopVote, "stop", lambda vote: vote.run.progress.step == step)
+
+
+def test_a_log_line_that_spans_the_interruption_is_the_same(tmp_path, monkeypatch):
+    settings = {"log_every": 4, "save_every": 100, "steps": 8}
+    assert fit(start(tmp_path / "a", **settings)) == "finished"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 6)
+        assert fit(start(tmp_path / "b", **settings)) == "interrupted"
+    assert fit(start(tmp_path / "b", **settings)) == "finished"
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
 
 
@@ -328,6 +342,24 @@ def test_a_signal_saves_and_ends_cleanly(whole, tmp_path, number):
     assert fit(start(tmp_path / "r")) == "finished" and losses(
         tmp_path / "r"
     ) == losses(whole)
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path):
+    with pytest.raises(KeyboardInterrupt), stop_requests() as stops:
+        signal.raise_signal(signal.SIGINT)
+        assert stops == ["SIGINT"]
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_twice_leaves_no_half_written_file(whole, tmp_path):
+    process = spawn(tmp_path / "r", pause=0.1)
+    wait_for_lines(tmp_path / "r", 5, process)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert not list((tmp_path / "r").glob("**/.*"))
+    assert fit(start(tmp_path / "r")) == "finished"
+    assert losses(tmp_path / "r") == losses(whole)
 
 
 def test_kill_9_loses_nothing(whole, tmp_path):
@@ -378,7 +410,7 @@ def test_a_finished_run_has_nothing_left_to_do_and_can_be_prolonged(whole, tmp_p
 
 def test_patience_ends_a_run(tmp_path, monkeypatch):
     values = iter([3.0, 2.0, 2.5, 2.1, 2.2, 1.0])
-    monkeypatch.setattr(trainer, "validation_loss", lambda run: next(values))
+    monkeypatch.setattr(runs, "validation_loss", lambda *_: next(values))
     run = start(tmp_path / "r", steps=100, save_every=1, patience=3)
     assert (
         fit(run) == "stopped early"
@@ -389,35 +421,31 @@ def test_patience_ends_a_run(tmp_path, monkeypatch):
 
 
 def test_a_diverged_run_stops_before_it_spoils_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        trainer,
-        "validation_loss",
-        lambda run: float("nan") if run.progress.step > 4 else 1.0,
-    )
+    values = iter([1.0, math.nan])
+    monkeypatch.setattr(runs, "validation_loss", lambda *_: next(values))
     with pytest.raises(ValueError, match="diverged.*lower lr_factor"):
         fit(start(tmp_path / "r"))
     assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
 
 
 def test_a_stop_saves_no_diverged_weights(tmp_path, monkeypatch):
-    real = trainer.update
+    run = start(tmp_path / "r", log_every=100)
+    gradient = run.processes.gradient
 
-    def diverges(run, batch):
-        return real(run, batch) * (float("nan") if run.progress.step > 4 else 1.0)
+    def diverges(*arguments):
+        return gradient(*arguments) * (math.nan if run.progress.step > 4 else 1.0)
 
-    monkeypatch.setattr(trainer, "update", diverges)
-    monkeypatch.setattr(
-        trainer, "stop_agreed", lambda run, stops: run.progress.step == 6
-    )
+    run.processes.gradient = diverges
+    stop_after(monkeypatch, 6)
     with pytest.raises(ValueError, match="diverged"):
-        fit(start(tmp_path / "r", log_every=100))
+        fit(run)
     assert [path.name for path in checkpoints(tmp_path / "r")] == ["step-00000004"]
 
 
 def test_processes_must_find_the_same_checkpoint(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, tmp_path / "r")
     run = start(tmp_path / "r")
-    monkeypatch.setattr(run, "total", lambda value: 2 * value)
+    monkeypatch.setattr(run.processes, "total", lambda value: 2 * value)
     with pytest.raises(
         ValueError, match="find different checkpoints, here of update 12"
     ):
@@ -428,8 +456,6 @@ def test_processes_must_find_the_same_checkpoint(whole, tmp_path, monkeypatch):
 
 
 def test_a_full_disk_keeps_the_older_checkpoint(whole, tmp_path, monkeypatch):
-    from annotated_transformer.training import checkpoint
-
     real = checkpoint.save_file
 
     def full(tensors, path):
@@ -567,7 +593,7 @@ def test_long_pairs_are_left_out_and_counted(tmp_path):
         sentences(),
         sentences()[:5],
         records.append,
-        cpu=True,
+        device="cpu",
     )
     assert run.train.dropped > 0 and len(run.train) + run.train.dropped == len(
         sentences()
@@ -582,7 +608,7 @@ def test_long_pairs_are_left_out_and_counted(tmp_path):
             sentences(),
             sentences()[:5],
             records.append,
-            cpu=True,
+            device="cpu",
         )
     )
     assert (tmp_path / "r" / "log.jsonl").read_text().count('"data"') == 1
@@ -590,14 +616,14 @@ def test_long_pairs_are_left_out_and_counted(tmp_path):
 
 def test_the_data_of_a_run_are_made_once(tmp_path):
     first = prepare(
-        small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True
+        small_recipe(), tmp_path / "r", sentences(), sentences()[:5], device="cpu"
     )
     second = prepare(
         small_recipe(),
         tmp_path / "r",
         [("changed", "since")],
         [("changed", "since")],
-        cpu=True,
+        device="cpu",
     )
     assert (second.train.src_tokens == first.train.src_tokens).all() and len(
         second.valid
@@ -609,7 +635,7 @@ def test_the_data_of_a_run_are_made_once(tmp_path):
             tmp_path / "r",
             sentences(),
             sentences()[:5],
-            cpu=True,
+            device="cpu",
         )
 
 
@@ -624,10 +650,10 @@ def test_a_mistake_that_was_refused_can_be_put_right_in_the_same_folder(tmp_path
                 tmp_path / "r",
                 sentences(),
                 sentences()[:5],
-                cpu=True,
+                device="cpu",
             )
     run = prepare(
-        small_recipe(), tmp_path / "r", sentences(), sentences()[:5], cpu=True
+        small_recipe(), tmp_path / "r", sentences(), sentences()[:5], device="cpu"
     )
     assert (
         run.tokenizer.src_vocab_size <= small_recipe().vocab_size
@@ -681,7 +707,7 @@ def test_launchers_that_would_not_work_are_refused(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=message):
-        prepare(small_recipe(), tmp_path / "r", sentences(), sentences(), cpu=True)
+        prepare(small_recipe(), tmp_path / "r", sentences(), sentences(), device="cpu")
 
 
 def test_what_prepare_refuses(tmp_path):
@@ -695,7 +721,7 @@ def test_what_prepare_refuses(tmp_path):
         replace(small_recipe(), vocab_size=-1)
     with pytest.raises(ValueError, match="read more than once"):
         prepare(
-            small_recipe(), tmp_path / "r", iter(sentences()), sentences(), cpu=True
+            small_recipe(), tmp_path / "r", iter(sentences()), sentences(), device="cpu"
         )
     with pytest.raises(ValueError, match="max_tokens is 65"):
         small_recipe(max_tokens=65)
@@ -707,5 +733,7 @@ def test_what_prepare_refuses(tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
     with pytest.raises(ValueError, match="holds no run"):
-        prepare(small_recipe(), tmp_path / "photos", sentences(), sentences(), cpu=True)
+        prepare(
+            small_recipe(), tmp_path / "photos", sentences(), sentences(), device="cpu"
+        )
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]

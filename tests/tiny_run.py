@@ -12,14 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 
 from annotated_transformer.data.batching import TokenizedPairs
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
+from annotated_transformer.engine.runs import Run, fit
+from annotated_transformer.engine.scale import make_accelerator
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.engine.runs import Run, TrainingConfig
-from annotated_transformer.training.trainer import fit
+from annotated_transformer.training.trainer import TrainingConfig
 
 SETTINGS = {
     "steps": 12,
@@ -67,9 +67,8 @@ def start(
         )
     )
     config = TrainingConfig(**(SETTINGS | settings))
-    return Run(
-        model, tokenizer, train, valid, config, folder, Accelerator(cpu=True), report
-    )
+    place = make_accelerator(config.timeout, "cpu")
+    return Run(model, tokenizer, train, valid, config, folder, place, report)
 
 
 def losses(folder: Path) -> list[tuple[str, int, float]]:

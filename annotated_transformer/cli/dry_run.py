@@ -41,9 +41,7 @@ def passing_folder(folder: Path) -> Iterator[None]:
         if first:
             shutil.rmtree(folder, ignore_errors=True)
         if new:
-            with suppress(
-                OSError
-            ):  # another process may be at work in it, or was first
+            with suppress(OSError):  # another process may be at work in it
                 folder.parent.rmdir()
 
 
@@ -60,14 +58,12 @@ def rehearse(
     The model and the batches are the recipe's; the vocabulary is made from the first
     `pairs` of the corpus. Leaves no file. The first process alone has findings.
     """
-    from ..training.recipes import Beginning, dry, prepare
-    from ..training.trainer import fit
+    from ..engine.runs import FirstPairs, dry, fit, prepare
 
     records: list[dict] = []
-    few, some = Beginning(train, pairs), Beginning(valid, 20)
+    few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
     with passing_folder(folder):
-        cpu = device == "cpu"
-        run = prepare(dry(plan), folder, few, some, records.append, cpu=cpu)
+        run = prepare(dry(plan), folder, few, some, records.append, device=device)
         outcome = fit(run)
         if not run.accelerator.is_main_process:
             return {}

@@ -82,11 +82,11 @@ def train(
     `torchrun --nproc-per-node 8 -m annotated_transformer`
     `train wmt14-en-de-big --set sharded=true`
     """
-    from ..engine.scale import one_voice
+    from ..engine.scale import report_failure_once
     from .dry_run import rehearse, show
 
     outcome = "finished"
-    with one_voice():
+    with report_failure_once():
         plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
         folder = out or Path("runs") / Path(source).name
         pairs = training_pairs(plan, valid, root)
@@ -123,9 +123,9 @@ def train_and_tell(
 
     There is a progress bar on a terminal, and lines elsewhere.
     """
-    from ..training.recipes import prepare
+    from ..engine.runs import prepare
 
-    run = prepare(plan, folder, train, valid, cpu=device == "cpu")
+    run = prepare(plan, folder, train, valid, device=device)
     outcome = fit_and_report(run)
     if run.accelerator.is_main_process:
         done = f"{outcome} at step {run.progress.step:,}"
@@ -139,7 +139,7 @@ def train_and_tell(
 
 def fit_and_report(run: "Run") -> str:
     """Train, with a bar on a terminal and lines elsewhere."""
-    from ..training.trainer import fit
+    from ..engine.runs import fit
     from .progress import Bar, line
 
     if console.is_terminal and run.accelerator.is_main_process:
