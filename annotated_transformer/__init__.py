@@ -14,32 +14,34 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .engine.runs import TrainingConfig as TrainingConfig
+    from .engine.runs import fit as fit
+    from .engine.runs import prepare as prepare
     from .errors import UserError as UserError
     from .loading import load as load
     from .model.config import TransformerConfig as TransformerConfig
     from .model.config import preset as preset
     from .model.transformer import Transformer as Transformer
     from .training.recipes import Recipe as Recipe
-    from .training.recipes import prepare as prepare
     from .training.recipes import recipe as recipe
-    from .training.trainer import fit as fit
+    from .training.trainer import TrainingConfig as TrainingConfig
+    from .training.trainer import train as train
     from .translation.translator import Translator as Translator
 
 # Where each name of the face comes from; the imports above say the same to tools that
 # read the source: type checkers, editors and the book's cache.
 _HOMES = {
     "Recipe": "training.recipes",
-    "TrainingConfig": "engine.runs",
+    "TrainingConfig": "training.trainer",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
     "Translator": "translation.translator",
     "UserError": "errors",
-    "fit": "training.trainer",
+    "fit": "engine.runs",
     "load": "loading",
-    "prepare": "training.recipes",
+    "prepare": "engine.runs",
     "preset": "model.config",
     "recipe": "training.recipes",
+    "train": "training.trainer",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -45,12 +45,13 @@ from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.engine.ctranslate2 import ctranslate2_spec
 from annotated_transformer.engine.decoding import FastTransformer
+from annotated_transformer.engine.runs import prepare
 from annotated_transformer.files import write_whole
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.loss import Objective
-from annotated_transformer.training.recipes import prepare, recipe
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import update
 from annotated_transformer.translation.bleu import scores
@@ -235,7 +236,13 @@ def waits_for(setting: Setting) -> str | None:
     """
     pairs, cuda = phrasebook("en", "de", "train", 300), setting.device.type == "cuda"
     with TemporaryDirectory() as folder:
-        run = prepare(recipe("phrasebook"), folder, pairs, pairs[:8], cpu=not cuda)
+        run = prepare(
+            recipe("phrasebook"),
+            folder,
+            pairs,
+            pairs[:8],
+            device=None if cuda else "cpu",
+        )
         source = batches(run.train, 512)
         update(run, next(source)[1])  # makes Adam's averages and the pinned memory
         if cuda:

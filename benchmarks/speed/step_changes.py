@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from unittest.mock import patch
@@ -27,16 +26,6 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from torch import Tensor
-from benchmarks.speed.training_step import (
-    SIZES,
-    architecture,
-    batch_file,
-    full_batches,
-    in_own_process,
-    peak_memory,
-    real_pairs,
-    step,
-)
 
 from annotated_transformer.data.batching import Batch, collate, cut_points
 from annotated_transformer.model.config import TransformerConfig
@@ -50,6 +39,16 @@ from annotated_transformer.training.loss import (
 from annotated_transformer.training.schedule import adam
 from benchmarks.record import RESULTS
 from benchmarks.speed import peers
+from benchmarks.speed.training_step import (
+    SIZES,
+    architecture,
+    batch_file,
+    full_batches,
+    in_own_process,
+    peak_memory,
+    real_pairs,
+    step,
+)
 
 OUT = RESULTS / "speed" / "step-changes.json"
 Variant = tuple[type[Objective], Callable[[Objective], None], list]

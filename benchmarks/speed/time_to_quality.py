@@ -44,8 +44,9 @@ from annotated_transformer.engine.ctranslate2 import (
     marian_generation,
     marian_weights,
 )
+from annotated_transformer.engine.runs import prepare
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
-from annotated_transformer.training.recipes import prepare, recipe
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import RESULTS
@@ -128,7 +129,7 @@ def train(out: Path, updates: int) -> None:
     """
     plan = recipe("multi30k-en-de-tiny")
     splits = [load_corpus("multi30k", split, "en", "de") for split in ("train", "val")]
-    run = prepare(plan, out / "prepared", *splits, cpu=True)
+    run = prepare(plan, out / "prepared", *splits, device="cpu")
     settings, off = plan.training, {"attention_dropout": 0.0, "activation_dropout": 0.0}
     model = MarianMTModel(MarianConfig(**marian_config(run.model.config) | off))
     model.load_state_dict(marian_weights(run.model), strict=False)

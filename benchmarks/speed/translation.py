@@ -44,6 +44,7 @@ from transformers.utils import logging
 
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
+from annotated_transformer.engine import decoding as speed
 from annotated_transformer.engine.ctranslate2 import export_ctranslate2, export_marian
 from annotated_transformer.engine.decoding import (
     DynamicInt8Linear,
@@ -55,7 +56,6 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.recipes import recipe
-from annotated_transformer.engine import decoding as speed
 from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.search import beam, greedy
