@@ -55,7 +55,7 @@ check: $(READY)  ## ruff (notebooks too), codespell and mypy
 	$(BIN)/codespell
 	$(BIN)/mypy
 
-readme: $(READY)  ## fill the README's table of results from results/
+readme: $(READY)  ## fill the tables of the README and of the page Results
 	$(BIN)/python tools/readme.py
 
 wheel: $(READY)  ## build the wheel to dist/

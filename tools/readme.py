@@ -1,231 +1,323 @@
-"""Fill the README's table of results from the recorded runs in results/.    readme.py
-[--check]
+"""Fill the tables of README.md and nbs/results.md from the records in results/.
 
-Each row is read from one record; a record that isn't there gives no row. With --check
-nothing is written, and the exit status says whether the README is in step.
+    python tools/readme.py            write both, and book/map.svg
+    python tools/readme.py --check    write nothing; exit status 1 if one is out of step
+
+A table stands between two comments that name the function below that makes it. The map
+is that of the book's cover.
 """
 
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from runpy import run_path
+from statistics import mean
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-BEGIN, END = (
-    "<!-- results: begin (make readme writes this table) -->",
-    "<!-- results: end -->",
-)
-HEAD = ["| what | result | to compare | record |", "|---|---|---|---|"]
-# Transformer-Tiny's published scores, lower-cased and Moses-tokenised (Wu et al.,
-# 2021).
+PAGES = ("README.md", "nbs/results.md")
+WAITS = {
+    "book, cold": "`make book`, with its set-up",
+    "test, cold": "then `make test`",
+    "book, again": "`make book` again",
+    "test, again": "`make test` again",
+    "book, one chapter edited": "`make book` after one chapter changed",
+    "that chapter alone": "that chapter by itself, with `nbdev_test`",
+    "wheel, installed": "`make wheel`, and install it in a new environment",
+    "translate, 1": '`annotated-transformer translate "the twenty-first of March"`',
+    "train phrasebook": "`annotated-transformer train phrasebook`",
+}
+# The map's own style, as book/_static/book.css has it on the cover.
+STYLE = """
+text { font-family: sans-serif; fill: #222 } .module { font-family: monospace }
+.module, .section { fill: #666 } .shelf, .times { font-weight: 600 }
+.flow, .skip { fill: none; stroke: #7F7F7F; stroke-width: 1.2 }
+"""
+PAPER = '<rect width="950" height="988" fill="#fff"/>'
+BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
+SEEDS = {1: "ends", 2: "seed2", 3: "seed3"}
+# Transformer-Tiny's published scores, lower-cased and Moses-tokenised (Wu et al. 2021).
 PUBLISHED = {
     "test_2016_flickr": 41.02,
     "test_2017_flickr": 33.36,
     "test_2017_mscoco": 29.88,
 }
-NAMES = {"fp32": "float32", "bf16": "bfloat16"}
-
-
-def phrasebook(record: dict) -> Iterator[list[str]]:
-    """The model that the wheel holds."""
-    best = max(record["held_out"], key=lambda row: row["exact"])
-    yield [
-        f"phrasebook en→de, the shipped model ({record['bytes'] / 1e6:.1f} MB), "
-        f"{best['pairs']:,} held-out pairs",
-        f"{best['exact']:.1%} exact with a beam of {best['beam_size']}",
-        f"trained in {record['seconds']:.0f} s ({record['machine']})",
-    ]
-
-
-def multi30k(record: dict) -> Iterator[list[str]]:
-    """Three systems of one run on the three test sets, by the convention of the
-    published scores.
-    """
-    systems = (
-        ("as the published script averages and searches", record["as_published"]),
-        ("as chosen on the validation split", record["chosen"]),
-        ("by ten checkpoints where the recipe's patience ends it", record),
-    )
-    training = record["run"]["training"]
-    settings = (
-        f"{training['buckets']} buckets, {NAMES[training['precision']]}, seed "
-        f"{training['seed']}"
-    )
-    each = []
-    for name, system in systems:
-        tests = (
-            system["tests"][split]["scores"]["BLEU Moses, lower-cased"]["value"]
-            for split in PUBLISHED
-        )
-        each.append(
-            f"{' / '.join(f'{value:.2f}' for value in tests)} {name}, "
-            f"{system['end']:,} updates"
-        )
-    yield [
-        f"Multi30k en→de, BLEU lower-cased, {' / '.join(PUBLISHED)}; {settings}",
-        "; ".join(each),
-        f"{' / '.join(f'{value:.2f}' for value in PUBLISHED.values())} published, "
-        "at most 8,000 updates of as many tokens",
-    ]
-
-
-def fresh_clone(record: dict) -> Iterator[list[str]]:
-    """How long a newcomer waits."""
-    minutes = {name: step["seconds"] / 60 for name, step in record["steps"].items()}
-    yield [
-        "`make book` in a fresh clone with its set-up, then `make test`, minutes "
-        f"({record['machine']})",
-        f"{minutes['book, cold']:.1f} and {minutes['test, cold']:.1f}",
-        f"once more: {minutes['book, again']:.1f} and {minutes['test, again']:.1f}",
-    ]
-
-
-def newstest(record: dict) -> Iterator[list[str]]:
-    """The published scores that our BLEU gives again."""
-    systems = record["systems"].values()
-    same = sum(
-        round(system["scores"]["BLEU 13a"]["value"], 2) == system["published"]
-        for system in systems
-    )
-    yield [
-        "newstest2017 de→en system outputs whose BLEU is the published one to the last "
-        "digit",
-        f"{same} of {len(systems)}",
-        "scores of the WMT 2017 campaign",
-    ]
-
-
-def memory(record: dict) -> Iterator[list[str]]:
-    """What a WMT-sized corpus needs."""
-    text = (
-        f"{record['peak_gib']:.2f} GiB at most, "
-        f"{record['epoch']['padding_share']:.1%} padding"
-    )
-    what = (
-        f"{record['pairs']:,} pairs with {record['distinct_words'] / 1e6:.1f} "
-        "million distinct words"
-    )
-    yield [
-        f"{what}: vocabulary learned, tokenised, batched and read once",
-        text,
-        "4 GiB allowed",
-    ]
-
-
-def training_step(record: dict) -> Iterator[list[str]]:
-    """How many times the speed of the fastest of three libraries, by size."""
-    for precision, processor, sizes in (
-        ("fp32", "with AMX", record["sizes"]),
-        ("bf16", "with AMX", record["sizes"]),
-        ("fp32", "without AMX", record["float32"]),
-    ):
-        ratios = [
-            f"{size} {row['against_best_peer'][precision]:.2f} ×"
-            for size, row in sizes.items()
-        ]
-        yield [
-            f"training step in {NAMES[precision]} on one core {processor}",
-            "; ".join(ratios),
-            "fastest of nn.Transformer, MarianMTModel and x-transformers",
-        ]
-
-
-def speeds(cells: list[dict], *engines: str) -> str:
-    """Tokens a second of each engine, cell by cell."""
-    rows = (
-        "; ".join(f"{cell[name]['tokens_per_second']:,.0f}" for cell in cells)
-        for name in engines
-    )
-    return ". ".join(
-        f"{name.removeprefix('ours ')}: {row}"
-        for name, row in zip(engines, rows, strict=True)
-    )
-
-
-def translation_speed(record: dict) -> Iterator[list[str]]:
-    """Tokens a second on one thread, ours in each precision beside the other engines."""
-    searches = {
-        "greedy, 1": "greedy alone",
-        "greedy, 64": "greedy, 64",
-        "beam 4, 1": "beam of four alone",
-        "beam 4, 64": "beam of four, 64",
-    }
-    models = {
-        "base": "base size, random weights, 24 tokens",
-        "trained": "trained Multi30k model",
-    }
-    for size, model in models.items():
-        for processor in ("", ", without AMX"):
-            cells = [
-                record["threads"]["1"][size + processor][search]["engines"]
-                for search in searches
-            ]
-            yield [
-                f"tokens a second on one thread{processor or ', with AMX'}, {model}: "
-                f"{'; '.join(searches.values())}",
-                speeds(cells, "ours float32", "ours bfloat16", "ours int8"),
-                speeds(
-                    cells, "Hugging Face", "CTranslate2 float32", "CTranslate2 int8"
-                ),
-            ]
-
-
-def race(record: dict) -> Iterator[list[str]]:
-    """Minutes of training to 35 BLEU, beside the baseline's, or where that was stopped."""
-    ours, theirs = (
-        next((point for point in record[side] if point["bleu"] >= 35), record[side][-1])
-        for side in ("ours", "hugging_face")
-    )
-    what = (
-        "minutes of training on two cores to 35 BLEU, Multi30k test_2016_flickr "
-        "(13a, lower-cased, greedy)"
-    )
-    yield [
-        what,
-        f"{ours['seconds'] / 60:.1f} in bfloat16 ({ours['bleu']:.1f} BLEU)",
-        f"Hugging Face's Trainer in float32: {theirs['bleu']:.1f} BLEU after "
-        f"{theirs['seconds'] / 60:.1f}",
-    ]
-
-
-ROWS = {
-    "runs/phrasebook-en-de/record.json": phrasebook,
-    "runs/multi30k-en-de-tiny-ends/record.json": multi30k,
-    "runs/multi30k-en-de-tiny-seed2/record.json": multi30k,
-    "runs/multi30k-en-de-tiny-seed3/record.json": multi30k,
-    "paper/newstest2017-systems.json": newstest,
-    "scale/memory-5m-pairs.json": memory,
-    "speed/training-step.json": training_step,
-    "speed/time-to-quality.json": race,
-    "speed/translation-speed.json": translation_speed,
-    "speed/fresh-clone.json": fresh_clone,
+PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
+SEARCHES = {
+    "greedy, 1": "greedy, 1 sentence",
+    "greedy, 64": "greedy, 64",
+    "beam 4, 1": "beam of 4, 1 sentence",
+    "beam 4, 64": "beam of 4, 64",
 }
 
 
-def table() -> str:
-    """The table of all records that exist."""
-    lines = list(HEAD)
-    for name, rows in ROWS.items():
-        path = ROOT / "results" / name
-        if path.exists():
-            for row in rows(json.loads(path.read_text(encoding="utf-8"))):
-                lines.append(f"| {' | '.join(row)} | [{name}](results/{name}) |")
-    return "\n".join(lines)
+def record(place: str) -> dict[str, Any]:
+    """What results/`place` holds."""
+    return json.loads((ROOT / "results" / place).read_text(encoding="utf-8"))
+
+
+def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """A table in Markdown; all columns but the first are set to the right."""
+    head = list(head)
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def three(values: Iterable[float]) -> str:
+    """Scores of the three test sets of Multi30k."""
+    return " / ".join(f"{value:.1f}" for value in values)
+
+
+# -- the paper -------------------------------------------------------------------------
+
+
+def multi30k_runs() -> dict[int, dict[str, dict]]:
+    """The three systems of each seed."""
+    found = {}
+    for seed, tail in SEEDS.items():
+        run = record(f"runs/multi30k-en-de-tiny-{tail}/record.json")
+        found[seed] = {
+            "as the published script averages and searches": run["as_published"],
+            "chosen on the validation split": run["chosen"],
+            "where the recipe's patience ends it": run,
+        }
+    return found
+
+
+def bleu_of(system: dict) -> list[float]:
+    """Its BLEU on the three test sets, by the convention of the published scores."""
+    scores = (system["tests"][split]["scores"] for split in PUBLISHED)
+    return [score["BLEU Moses, lower-cased"]["value"] for score in scores]
+
+
+def multi30k() -> str:
+    """BLEU of every system of the three seeds beside the published scores."""
+    rows = [
+        [f"seed {seed}, {name}", f"{system['end']:,}"]
+        + [f"{value:.2f}" for value in bleu_of(system)]
+        for seed, systems in multi30k_runs().items()
+        for name, system in systems.items()
+    ]
+    published = ["published", "at most 8,000", *PUBLISHED.values()]
+    return table(["system", "updates", *PUBLISHED], [*rows, published])
+
+
+def phrasebook() -> str:
+    """Held-out pairs that the shipped model translates letter by letter."""
+    rows = [
+        [row["beam_size"], f"{row['pairs']:,}", f"{row['exact']:.1%}"]
+        for row in record("runs/phrasebook-en-de/record.json")["held_out"]
+    ]
+    return table(["beam", "pairs", "translated exactly"], rows)
+
+
+def newstest() -> str:
+    """Published BLEU of eleven systems, and ours of the same outputs."""
+    systems = record("paper/newstest2017-systems.json")["systems"]
+    rows = [
+        [name, f"{row['published']:.2f}", f"{row['scores']['BLEU 13a']['value']:.2f}"]
+        for name, row in systems.items()
+    ]
+    return table(["system", "published", "here"], rows)
+
+
+# -- speed -----------------------------------------------------------------------------
+
+
+def training() -> str:
+    """Target tokens a second of one update, ours and the fastest peer's, by size."""
+    found = record("speed/training-step.json")
+    rows = []
+    for sizes, units in (("sizes", "with AMX"), ("float32", "without AMX")):
+        for size, row in found[sizes].items():
+            for precision, speeds in row["tokens_per_second"].items():
+                name = max(set(speeds) - {"ours"}, key=lambda each: speeds[each])
+                ratio = row["against_best_peer"][precision]
+                what = f"{size}, {PRECISIONS[precision]}, {units}"
+                ours, best = f"{speeds['ours']:,}", f"{speeds[name]:,} ({name})"
+                rows.append([what, ours, best, f"{ratio:.2f} ×"])
+    return table(["size, precision, processor", "here", "fastest peer", "ratio"], rows)
+
+
+def translating() -> str:
+    """Tokens a second of every engine on one thread, by search."""
+    threads = record("speed/translation-speed.json")["threads"]["1"]
+    rows = []
+    for size in ("base", "base, without AMX"):
+        cells = threads[size]
+        for engine in cells["greedy, 1"]["engines"]:
+            units = "with AMX" if size == "base" else "without AMX"
+            speeds = [cells[name]["engines"][engine] for name in SEARCHES]
+            values = [f"{speed['tokens_per_second']:,.0f}" for speed in speeds]
+            rows.append([f"{engine}, {units}", *values])
+    return table(["engine, processor", *SEARCHES.values()], rows)
+
+
+def race() -> str:
+    """BLEU of Multi30k's test_2016_flickr over the minutes of training."""
+    found = record("speed/time-to-quality.json")
+    rows = []
+    for name, side in (("here", "ours"), ("Hugging Face's Trainer", "hugging_face")):
+        points = found[side]
+        for goal in (20, 30, 35):
+            at = next((point for point in points if point["bleu"] >= goal), None)
+            last = f"not after {points[-1]['seconds'] / 60:.1f}"
+            rows.append([name, goal, f"{at['seconds'] / 60:.1f}" if at else last])
+    return table(["trained by", "BLEU", "minutes"], rows)
+
+
+def waited(seconds: float) -> str:
+    """A time in words, to two digits."""
+    return f"{seconds:.2g} s" if seconds < 99 else f"{seconds / 60:.2g} min"
+
+
+def fresh_clone() -> str:
+    """How long a newcomer waits for each command."""
+    steps = record("speed/fresh-clone.json")["steps"]
+    rows = [[what, waited(steps[name]["seconds"])] for name, what in WAITS.items()]
+    return table(["command", "time"], rows)
+
+
+# -- scale -----------------------------------------------------------------------------
+
+
+def memory() -> str:
+    """What preparing five million pairs takes, stage by stage."""
+    found = record("scale/memory-5m-pairs.json")
+    rows = [
+        [name, f"{found[stage]['cpu_seconds']:,.0f}", f"{found[stage]['peak_gib']:.2f}"]
+        for stage, name in (
+            ("vocabulary", "learn a vocabulary"),
+            ("tokens", "write all pairs as tokens"),
+            ("epoch", "read an epoch in batches"),
+        )
+    ]
+    return table(["stage", "processor seconds", "peak memory, GiB"], rows)
+
+
+def recipes() -> str:
+    """What the dry run of each recipe says of its model."""
+    rows = [
+        [
+            name,
+            f"{run['parameters'] / 1e6:.1f}",
+            f"{run['peak memory, bytes'] / 2**30:.1f}",
+            f"{run['a checkpoint, bytes'] / 2**20:,.0f}",
+        ]
+        for name, run in record("scale/recipe-dry-runs.json")["runs"].items()
+    ]
+    head = "recipe|million parameters|peak memory, GiB|checkpoint, MiB"
+    return table(head.split("|"), rows)
+
+
+# -- the README's six rows -------------------------------------------------------------
+
+
+def link(text: str, place: str) -> str:
+    """A result that links to its record."""
+    return f"[{text}](results/{place})"
+
+
+def best_ratio() -> tuple[float, float]:
+    """The least and the greatest advantage of a bfloat16 step over the fastest peer."""
+    sizes = record("speed/training-step.json")["sizes"].values()
+    ratios = [row["against_best_peer"]["bf16"] for row in sizes]
+    return min(ratios), max(ratios)
+
+
+def highlights() -> str:
+    """Six results that a reader takes in at a glance."""
+    shipped = max(
+        record("runs/phrasebook-en-de/record.json")["held_out"],
+        key=lambda row: row["exact"],
+    )
+    runs = [systems["as the published script averages and searches"]
+            for systems in multi30k_runs().values()]  # fmt: skip
+    means = [mean(values) for values in zip(*map(bleu_of, runs), strict=True)]
+    systems = record("paper/newstest2017-systems.json")["systems"].values()
+    same = sum(
+        round(row["scores"]["BLEU 13a"]["value"], 2) == row["published"]
+        for row in systems
+    )
+    low, high = best_ratio()
+    cells = record("speed/translation-speed.json")["threads"]["1"]["base"]
+    speeds = cells["greedy, 64"]["engines"]
+    ours, theirs = (
+        speeds[name]["tokens_per_second"] for name in ("ours bfloat16", "Hugging Face")
+    )
+    corpus = record("scale/memory-5m-pairs.json")
+    rows = [
+        [
+            "Phrases translated exactly by the model in the wheel (1.6 MB)",
+            link(f"{shipped['exact']:.1%}", "runs/phrasebook-en-de/record.json"),
+            f"{shipped['pairs']:,} held-out pairs",
+        ],
+        [
+            "BLEU on Multi30k's three test sets, mean of three seeds",
+            link(three(means), "runs"),
+            f"{three(PUBLISHED.values())} published",
+        ],
+        [
+            "WMT 2017 systems whose published BLEU our scorer gives again",
+            link(f"{same} of {len(systems)}", "paper/newstest2017-systems.json"),
+            "to the last digit",
+        ],
+        [
+            "Speed of a training step, bfloat16, one core",
+            link(f"{low:.1f} to {high:.1f} ×", "speed/training-step.json"),
+            "the fastest of three libraries",
+        ],
+        [
+            "Tokens a second, base size, 64 sentences, bfloat16, one core",
+            link(f"{ours:,.0f}", "speed/translation-speed.json"),
+            f"Hugging Face, float32: {theirs:,.0f}",
+        ],
+        [
+            "Memory to prepare five million sentence pairs",
+            link(f"{corpus['peak_gib']:.1f} GiB", "scale/memory-5m-pairs.json"),
+            "vocabulary, tokens, batches",
+        ],
+    ]
+    return table(["what", "here", "beside it"], rows)
+
+
+# -- the pages -------------------------------------------------------------------------
+
+TABLES: dict[str, Callable[[], str]] = {
+    each.__name__: each
+    for each in (
+        highlights, multi30k, phrasebook, newstest, training, translating, race,
+        fresh_clone, memory, recipes,
+    )
+}  # fmt: skip
+
+
+def filled(text: str) -> str:
+    """A page with every table written anew."""
+    return BLOCK.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+
+
+def picture() -> str:
+    """The map of the cover as a picture of its own: on white, and without links."""
+    svg = run_path(str(ROOT / "book" / "_ext" / "house_map.py"))["cover_map"]()
+    svg = re.sub(r"<a [^>]*>", "<g>", svg).replace("</a>", "</g>")
+    svg = svg.replace('role="group"', 'role="img"')
+    return svg.replace("<defs>", f"<style>{STYLE}</style>\n{PAPER}\n<defs>", 1) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check the table."""
-    path = ROOT / "README.md"
-    text = path.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    new = f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
-    if "--check" not in arguments:
-        path.write_text(new, encoding="utf-8")
-    elif new != text:
-        print(
-            "README.md is not in step with results/: run make readme", file=sys.stderr
-        )
-        return 1
+    """Write the pages and the map, or check them."""
+    new = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in PAGES}
+    new["book/map.svg"] = picture()
+    for name, text in new.items():
+        path = ROOT / name
+        if "--check" not in arguments:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{name} is not in step: run make readme", file=sys.stderr)
+            return 1
     return 0
 
 
