@@ -43,13 +43,18 @@ def load(
 
     Raises: UserError naming what is missing, damaged, foreign or unknown.
     """
+    from .translation.search import ModelSearch
     from .translation.translator import Translator
 
     if engine not in ENGINES:
         raise UserError(f"unknown engine {engine!r}: {nearest(engine, ENGINES)}")
     place = find_device(device)
     model, tokenizer = open_model(name, place)
-    return Translator(model, tokenizer, precision)
+    if engine == "torch":
+        from .engine.decoding import fast
+
+        return Translator(model, tokenizer, ModelSearch(fast(model, precision)))
+    return Translator(model, tokenizer)
 
 
 def find_device(name: "str | torch.device | None" = None) -> "torch.device":

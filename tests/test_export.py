@@ -12,14 +12,19 @@ import torch
 
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.engine import ctranslate2
 from annotated_transformer.model.config import BOS, EOS, TransformerConfig, table_3
 from annotated_transformer.model.position import sinusoids
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model, save_model
-from annotated_transformer.engine import ctranslate2
 from annotated_transformer.loading import PRETRAINED
-from annotated_transformer.translation.search import force, greedy
-from annotated_transformer.translation.translator import Translator, pad_rows
+from annotated_transformer.translation.search import (
+    SearchOptions,
+    force,
+    greedy,
+    pad_rows,
+)
+from annotated_transformer.translation.translator import Translator
 
 SHIPPED = PRETRAINED / "phrasebook-en-de"
 PHRASES = [source for source, _ in phrasebook("en", "de", "test", 20)]
@@ -34,13 +39,13 @@ def translator():
 
 @pytest.fixture(scope="module")
 def greedy_texts(translator):
-    return translator.translate(PHRASES, beam_size=1)
+    return translator.translate(PHRASES, SearchOptions(beam_size=1))
 
 
 @pytest.fixture(scope="module")
 def beam_texts(translator):
     """Beam 4 without length penalty, where every engine's beam means the same."""
-    return translator.translate(PHRASES, beam_size=4, alpha=0.0)
+    return translator.translate(PHRASES, SearchOptions(alpha=0.0))
 
 
 @pytest.fixture(scope="module")
@@ -601,7 +606,5 @@ def test_the_code_in_the_readme_translates(
     monkeypatch.chdir(folder)
     names: dict = {"lines": [*PHRASES[:4], "March [eos] 3 [pad]"]}
     exec(code.replace('"..."', "*lines"), names)
-    search = {"beam_size": 1} if form == "onnx" else {}
-    assert names["texts"] == translator.translate(
-        names["lines"], unknown="keep", **search
-    )
+    options = SearchOptions(beam_size=1 if form == "onnx" else 4)
+    assert names["texts"] == translator.translate(names["lines"], options)

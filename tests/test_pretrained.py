@@ -31,6 +31,12 @@ from annotated_transformer.after.pretrained import (
     read_marian_tokenizer,
 )
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.engine.ctranslate2 import (
+    export_marian,
+    marian_config,
+    marian_weights,
+    sines_first,
+)
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
 from annotated_transformer.training.checkpoint import (
@@ -38,13 +44,7 @@ from annotated_transformer.training.checkpoint import (
     load_model,
     save_model,
 )
-from annotated_transformer.engine.ctranslate2 import (
-    export_marian,
-    marian_config,
-    marian_weights,
-    sines_first,
-)
-from annotated_transformer.translation.search import beam, greedy
+from annotated_transformer.translation.search import SearchOptions, beam, greedy
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
@@ -59,6 +59,7 @@ pytestmark = [
 
 SHIPPED = Path(str(files("annotated_transformer"))) / "pretrained" / "phrasebook-en-de"
 PAIRS = phrasebook("en", "de", "train", 400)
+GREEDY, TWO = SearchOptions(beam_size=1), SearchOptions(beam_size=2)
 TEXTS = [
     "March 3",
     "the twenty-first of March",
@@ -262,7 +263,8 @@ def test_greedy_and_beam_find_the_same_tokens(case):
     theirs = case.model.generate(src, num_beams=4, length_penalty=0.0, **settings)[
         :, 1:
     ].tolist()
-    found = beam(case.translator.model, src, beam_size=4, alpha=0.0, max_length=12)
+    options = SearchOptions(alpha=0.0, max_length=12)
+    found = beam(case.translator.model, src, options)
     assert [rows[0].tokens for rows in found] == [
         [i for i in row if i not in special] for row in theirs
     ]
@@ -271,7 +273,7 @@ def test_greedy_and_beam_find_the_same_tokens(case):
 def test_scores_are_their_log_probabilities(case):
     targets = ["3. März", "der einundzwanzigste März", "fünf Kilometer", "am Sonntag"]
     for text, target, score in zip(
-        TEXTS, targets, case.translator.score(TEXTS, targets, "keep"), strict=True
+        TEXTS, targets, case.translator.score(TEXTS, targets), strict=True
     ):
         batch = case.tokenizer([text], text_target=[target], return_tensors="pt")
         with torch.inference_mode():
@@ -288,7 +290,7 @@ def test_scores_are_their_log_probabilities(case):
 
 def test_attention_is_theirs_in_every_head(case):
     text, target = TEXTS[1], "der einundzwanzigste März"
-    found = case.translator.attention(text, target, "keep")
+    found = case.translator.attention(text, target)
     batch = case.tokenizer([text], text_target=[target], return_tensors="pt")
     with torch.inference_mode():
         theirs = case.model(**batch, output_attentions=True)
@@ -305,15 +307,11 @@ def test_attention_is_theirs_in_every_head(case):
 
 
 def test_batches_change_nothing_though_padding_is_the_last_token(case):
-    one_by_one = [
-        case.translator.translate([text], 2, unknown="keep")[0] for text in TEXTS[:3]
-    ]
-    assert case.translator.translate(TEXTS[:3], 2, unknown="keep") == one_by_one
-    totals = [
-        score.total for score in case.translator.score(TEXTS, TEXTS[::-1], "keep")
-    ]
+    one_by_one = [case.translator.translate(text, TWO) for text in TEXTS[:3]]
+    assert case.translator.translate(TEXTS[:3], TWO) == one_by_one
+    totals = [score.total for score in case.translator.score(TEXTS, TEXTS[::-1])]
     alone = [
-        case.translator.score([a], [b], "keep")[0].total
+        case.translator.score(a, b).total
         for a, b in zip(TEXTS, TEXTS[::-1], strict=True)
     ]
     assert totals == pytest.approx(alone, abs=1e-3)
@@ -384,20 +382,18 @@ def test_a_code_is_one_token_and_an_unknown_one_is_refused(plain):
         plain.translator.translate([">>fre<< five"])
     for split in (False, True):
         with pytest.raises(ValueError, match="^line 2: unknown target language"):
-            plain.translator.translate(
-                ["five", ">>fre<< five"], unknown="keep", split=split
-            )
+            plain.translator.translate(["five", ">>fre<< five"], split=split)
 
 
 def test_every_part_of_a_long_line_keeps_its_code(plain):
     long = " ".join(["The museum opens on October 27, 2058."] * 6)
     apart = [">>deu<< " + sentence + "." for sentence in long.rstrip(".").split(". ")]
-    parts = plain.translator.translate(apart, 1, unknown="keep")
+    parts = plain.translator.translate(apart, GREEDY)
     assert plain.translator.tokenizer.prefix(">>deu<<five") == ">>deu<<"
     assert plain.translator.tokenizer.prefix("five >>") == ""
     assert plain.translator.translate(
-        [">>deu<< " + long], 1, split=True, unknown="keep"
-    ) == [" ".join(parts)]
+        ">>deu<< " + long, GREEDY, split=True
+    ) == " ".join(parts)
 
 
 def test_unknown_characters_are_named(plain):
@@ -405,8 +401,9 @@ def test_unknown_characters_are_named(plain):
     with pytest.raises(
         ValueError, match="line 1 has characters that this model never saw: ☃"
     ):
-        plain.translator.translate(["five ☃"])
-    assert plain.translator.translate(["five ☃"], unknown="keep")
+        plain.translator.translate("five ☃", strict=True)
+    with pytest.warns(UserWarning, match="☃ \\(1\\)"):
+        assert plain.translator.translate("five ☃")
     with pytest.raises(ValueError, match="at most 40"):
         plain.translator.translate(["five " * 80])
 
@@ -827,10 +824,7 @@ def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_pat
         "\n", ""
     )
     status, printed, _ = run("translate", "-m", out, TEXTS[0])
-    assert (
-        status == 0
-        and printed == plain.translator.translate(TEXTS[:1], unknown="keep")[0] + "\n"
-    )
+    assert status == 0 and printed == plain.translator.translate(TEXTS[0]) + "\n"
     status, printed, _ = run("info", out)
     assert (
         status == 0
@@ -846,7 +840,7 @@ def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_pat
     ).read_text(encoding="utf-8")
     status, printed, _ = run("score", "-m", out, TEXTS[0], "3. März")
     assert status == 0 and float(printed.split("\t")[0]) == pytest.approx(
-        plain.translator.score(TEXTS[:1], ["3. März"])[0].total, abs=1e-3
+        plain.translator.score(TEXTS[0], "3. März").total, abs=1e-3
     )
     for name, text in (("test.en", TEXTS[0]), ("test.de", "3. März")):
         (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")

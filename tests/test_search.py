@@ -8,13 +8,16 @@ import math
 import pytest
 import torch
 
+from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation import search
 from annotated_transformer.translation.search import (
+    ModelSearch,
+    SearchOptions,
     beam,
     force,
     greedy,
+    length_batches,
     length_limits,
     length_penalty,
     sample,
@@ -97,7 +100,8 @@ def test_a_wide_beam_equals_exhaustive_search(alpha, seed):
         for total, tokens in zip(totals, outputs, strict=True)
     ]
     ranked = sorted(zip(scores, totals, outputs, strict=True), reverse=True)
-    found = beam(model, src, beam_size=108, alpha=alpha, max_length=limit, n_best=40)[0]
+    options = SearchOptions(beam_size=108, alpha=alpha, max_length=limit, n_best=40)
+    found = beam(model, src, options)[0]
     assert all(hypothesis.finished for hypothesis in found)
     assert [hypothesis.tokens for hypothesis in found] == [
         tokens[:-1] for _, _, tokens in ranked
@@ -116,11 +120,9 @@ def test_a_wide_beam_equals_exhaustive_search(alpha, seed):
 def test_the_fast_beam_equals_the_textbook_beam(beam_size, alpha):
     for seed in range(2):
         model, src = tiny_model(seed=seed, sharpness=2.0), sources(4, seed=seed)
-        fast = beam(model, src, beam_size, alpha, max_length=9, n_best=beam_size)
-        for row, found in zip(src, fast, strict=True):
-            expected = textbook_beam(
-                model, without_padding(row), beam_size, alpha, max_length=9
-            )[:beam_size]
+        options = SearchOptions(beam_size, alpha, n_best=beam_size, max_length=9)
+        for row, found in zip(src, beam(model, src, options), strict=True):
+            expected = textbook_beam(model, without_padding(row), options)[:beam_size]
             assert [h.tokens for h in found] == [h.tokens for h in expected]
             assert [h.finished for h in found] == [h.finished for h in expected]
             assert [h.score for h in found] == pytest.approx(
@@ -167,21 +169,23 @@ def test_a_cache_needs_reorder_alone():
     class Plain:
         config, training, table = Bigrams(4).config, False, Bigrams(4).table
 
-        def start(self, src):
-            return OwnCache(torch.arange(len(src)))
+        def start(self, src, beam_size=1):
+            return OwnCache(torch.arange(len(src) * beam_size))
 
         def step(self, tokens, cache):
             assert len(cache.rows) == len(tokens)
             return self.table[tokens]
 
-    src = sources(3, 4, 9)
-    assert beam(Plain(), src, 3, max_length=9) == beam(Bigrams(4), src, 3, max_length=9)
+    src, options = sources(3, 4, 9), SearchOptions(beam_size=3, max_length=9)
+    assert beam(Plain(), src, options) == beam(Bigrams(4), src, options)
+    rows = [without_padding(row)[0].tolist() for row in src]
+    assert ModelSearch(Plain()).search(rows) == ModelSearch(Bigrams(4)).search(rows)
 
 
 def test_a_textbook_beam_of_one_that_has_ended_leaves_nothing_cut():
-    assert [h.finished for h in textbook_beam(Bigrams(4), sources(1, seed=4), 1)] == [
-        True
-    ]
+    one = SearchOptions(beam_size=1)
+    found = textbook_beam(Bigrams(4), sources(1, seed=4), one)
+    assert [h.finished for h in found] == [True]
 
 
 @pytest.mark.parametrize("alpha", [0.6, 2.5, -2.0])
@@ -190,9 +194,10 @@ def test_stopping_early_never_loses_the_winner(alpha):
     two lengths, loses some.
     """
     longer, src = 0, sources(1, 4, 9)
+    options = SearchOptions(alpha=alpha, max_length=12)
     for seed in range(24):
-        (found,) = beam(Bigrams(seed), src, 4, alpha, max_length=12)[0]
-        expected = textbook_beam(Bigrams(seed), src, 4, alpha, max_length=12)
+        (found,) = beam(Bigrams(seed), src, options)[0]
+        expected = textbook_beam(Bigrams(seed), src, options)
         assert found.tokens == expected[0].tokens, seed
         lengths = [len(h.tokens) for h in expected if h.finished]
         longer += lengths[0] > min(lengths)
@@ -204,23 +209,14 @@ def test_stopping_early_never_loses_the_winner(alpha):
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_beam_one_equals_greedy(alpha):
     """Also where an output that goes on past its end would score more."""
+    options = SearchOptions(beam_size=1, alpha=alpha, max_length=20)
     for model, src in [(tiny_model(), sources())] + [
         (Bigrams(seed), sources(1, 4, 9)) for seed in range(12)
     ]:
-        for one, (first,) in zip(
-            greedy(model, src, 20), beam(model, src, 1, alpha, 20), strict=True
-        ):
+        beams = beam(model, src, options)
+        for one, (first,) in zip(greedy(model, src, 20), beams, strict=True):
             assert (first.tokens, first.finished) == (one.tokens, one.finished)
             assert first.log_probability == pytest.approx(one.log_probability, abs=1e-5)
-
-
-@pytest.mark.parametrize("size", [1, 5, 100])
-def test_rows_are_looked_at_in_any_blocks(monkeypatch, size):
-    model, src = tiny_model(), sources(11, 9)
-    expected = greedy(model, src, 12), beam(model, src, 3, 0.6, 12, n_best=2)
-    monkeypatch.setattr(search, "row_blocks", lambda table: table.split(size))
-    found = greedy(model, src, 12), beam(model, src, 3, 0.6, 12, n_best=2)
-    assert found == expected
 
 
 # ---- scores ----
@@ -228,11 +224,10 @@ def test_rows_are_looked_at_in_any_blocks(monkeypatch, size):
 
 def test_reported_log_probabilities_are_the_forced_ones():
     model, src = tiny_model(), sources()
-    found = [(i, h) for i, hs in enumerate(beam(model, src, 4, n_best=4)) for h in hs]
+    four = beam(model, src, SearchOptions(n_best=4))
+    found = [(i, h) for i, hs in enumerate(four) for h in hs]
     found += list(enumerate(greedy(model, src)))
-    found += list(
-        enumerate(sample(model, src, generator=torch.Generator().manual_seed(0)))
-    )
+    found += list(enumerate(sample(model, src, SearchOptions(temperature=1.0, seed=0))))
     assert {h.finished for _, h in found} == {True, False}
     for i, h in found:
         tokens = h.tokens + [EOS] * h.finished
@@ -267,7 +262,7 @@ def test_length_penalty_is_the_papers():
     assert length_penalty(7, 0.6) == pytest.approx(2**0.6)
     assert length_penalty(100, 0.0) == 1.0
     model, src = tiny_model(), sources()
-    for found in beam(model, src, 4, alpha=0.6, n_best=4):
+    for found in beam(model, src, SearchOptions(n_best=4)):
         for h in found:
             length = len(h.tokens) + h.finished
             assert h.score == pytest.approx(
@@ -277,7 +272,7 @@ def test_length_penalty_is_the_papers():
 
 def test_n_best_is_sorted_and_distinct():
     model, src = tiny_model(), sources()
-    for found in beam(model, src, 5, n_best=5):
+    for found in beam(model, src, SearchOptions(beam_size=5, n_best=5)):
         assert (
             len(found) == 5
             and len({tuple(h.tokens) + (h.finished,) for h in found}) == 5
@@ -291,9 +286,8 @@ def test_n_best_is_sorted_and_distinct():
 
 def test_fewer_kept_finds_the_same_first_ones():
     model, src = tiny_model(seed=3), sources()
-    for one, five in zip(
-        beam(model, src, 5), beam(model, src, 5, n_best=5), strict=True
-    ):
+    few, many = SearchOptions(beam_size=5), SearchOptions(beam_size=5, n_best=5)
+    for one, five in zip(beam(model, src, few), beam(model, src, many), strict=True):
         assert one[0].tokens == five[0].tokens
 
 
@@ -304,7 +298,7 @@ def test_fewer_kept_finds_the_same_first_ones():
     "search",
     [
         lambda m, s: greedy(m, s, 25),
-        lambda m, s: [h for hs in beam(m, s, 3, max_length=25, n_best=2) for h in hs],
+        lambda m, s: [h for hs in beam(m, s, SearchOptions(3, n_best=2)) for h in hs],
     ],
 )
 def test_a_batch_equals_its_sentences_one_by_one(search):
@@ -325,9 +319,39 @@ def test_padding_and_batch_mates_change_nothing():
     wider = torch.cat([src, torch.zeros(4, 5, dtype=torch.long)], dim=1)[
         [3, 1, 0, 2, 1]
     ]
-    expected = beam(model, src, 3)
+    expected, found = beam(model, src), beam(model, wider)
     for place, row in enumerate([3, 1, 0, 2, 1]):
-        assert beam(model, wider, 3)[place][0].tokens == expected[row][0].tokens
+        assert found[place][0].tokens == expected[row][0].tokens
+
+
+def test_a_search_engine_keeps_the_order_of_its_rows():
+    model, src = tiny_model(), sources(5)
+    rows = [without_padding(row)[0].tolist() for row in src][::-1]
+    expected = [found[0].tokens for found in beam(model, src)][::-1]
+    for batch_tokens in (1, 12, 4096):
+        options = SearchOptions(batch_tokens=batch_tokens)
+        found = ModelSearch(model).search(rows, options)
+        assert [h.tokens for (h,) in found] == expected
+    assert ModelSearch(model).search([]) == []
+
+
+def test_a_search_engine_samples_each_row_n_times():
+    model, rows = tiny_model(sharpness=1.0), [[5, 6, EOS], [7, EOS], [5, 6, EOS]]
+    options = SearchOptions(temperature=1.0, n_best=9, seed=3)
+    found = ModelSearch(model).search(rows, options)
+    assert found == ModelSearch(model).search(rows, options)
+    assert [len(each) for each in found] == [9, 9, 9] and found[0] != found[2]
+    for each in found:
+        scores = [h.score for h in each]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_batches_are_sorted_by_length_and_within_the_budget():
+    lengths = [3, 9, 1, 4, 4, 30, 2]
+    batches = list(length_batches(lengths, 12))
+    assert sorted(place for batch in batches for place in batch) == list(range(7))
+    by_length = [[lengths[place] for place in batch] for batch in batches]
+    assert by_length == [[30], [9], [4, 4, 3], [2, 1]]
 
 
 def test_an_empty_batch_is_an_empty_answer():
@@ -357,7 +381,7 @@ def test_outputs_at_the_limit_are_marked_unfinished(limit):
         model.tgt_embedding.weight[EOS] = 0.0  # the end token never wins
     for h in [
         *greedy(model, src, limit),
-        *(hs[0] for hs in beam(model, src, 1, max_length=limit)),
+        *(hs[0] for hs in beam(model, src, SearchOptions(1, max_length=limit))),
     ]:
         assert not h.finished and len(h.tokens) == limit
 
@@ -367,13 +391,17 @@ def test_each_sentence_of_a_batch_has_its_own_limit():
     with torch.no_grad():
         model.tgt_embedding.weight[EOS] = 0.0
     assert [len(h.tokens) for h in greedy(model, src)] == [53, 54, 55]
-    assert [len(hs[0].tokens) for hs in beam(model, src, 1)] == [53, 54, 55]
+    assert [len(hs[0].tokens) for hs in beam(model, src, SearchOptions(1))] == [
+        53,
+        54,
+        55,
+    ]
 
 
 def test_the_last_place_may_be_the_end_token():
     vocab = 4
     model, src = tiny_model(vocab), sources(1, 5, 5).clamp(max=3)
-    (found,) = beam(model, src, 4, max_length=1, n_best=4)
+    (found,) = beam(model, src, SearchOptions(max_length=1, n_best=4))
     assert [(h.tokens, h.finished) for h in found] == [([], True), ([3], False)]
 
 
@@ -382,7 +410,7 @@ def test_the_model_is_used_to_its_last_position():
     with torch.no_grad():
         model.tgt_embedding.weight[EOS] = 0.0
     assert len(greedy(model, sources())[0].tokens) == 8
-    assert len(beam(model, sources(), 2)[0][0].tokens) <= 8
+    assert len(beam(model, sources(), SearchOptions(2))[0][0].tokens) <= 8
 
 
 def test_padding_and_begin_are_never_produced():
@@ -392,8 +420,12 @@ def test_padding_and_begin_are_never_produced():
             torch.ones(6, 1, dtype=torch.long), *model.encode(src)
         )[0, -1]
         model.tgt_embedding.weight[[0, 1]] = 10 * direction
-    found = [*greedy(model, src, 9), *sample(model, src, 9, temperature=3.0)]
-    found += [h for hs in beam(model, src, 4, max_length=9, n_best=4) for h in hs]
+    found = [
+        *greedy(model, src, 9),
+        *sample(model, src, SearchOptions(temperature=3.0)),
+    ]
+    four = beam(model, src, SearchOptions(max_length=9, n_best=4))
+    found += [h for hs in four for h in hs]
     assert all(token not in (0, 1) for h in found for token in h.tokens)
 
 
@@ -403,15 +435,16 @@ def test_padding_and_begin_are_never_produced():
 def test_a_cold_sample_is_greedy():
     model, src = tiny_model(), sources()
     for cold in (dict(temperature=1e-6), dict(top_k=1), dict(top_p=1e-6)):
-        drawn = sample(model, src, **cold)
+        drawn = sample(model, src, SearchOptions(**{"temperature": 1.0} | cold))
         assert [h.tokens for h in drawn] == [h.tokens for h in greedy(model, src)]
 
 
-def frequencies(model, src, draws=8000, **options):
-    rows = src.expand(draws, -1)
-    drawn = sample(
-        model, rows, max_length=1, generator=torch.Generator().manual_seed(0), **options
+def frequencies(model, src, temperature=1.0, top_k=None, top_p=1.0):
+    draws = 8000
+    options = SearchOptions(
+        max_length=1, temperature=temperature, top_k=top_k, top_p=top_p, seed=0
     )
+    drawn = sample(model, src.expand(draws, -1), options)
     counts = torch.zeros(model.config.tgt_vocab_size)
     for h in drawn:
         counts[h.tokens[0] if h.tokens else EOS] += 1
@@ -444,8 +477,7 @@ def test_frequencies_match_the_distribution():
 def test_a_seed_repeats_the_draws():
     model, src = tiny_model(sharpness=1.0), sources()
     first, second, other = (
-        sample(model, src, generator=torch.Generator().manual_seed(s))
-        for s in (1, 1, 2)
+        sample(model, src, SearchOptions(temperature=1.0, seed=s)) for s in (1, 1, 2)
     )
     assert (
         [h.tokens for h in first]
@@ -458,24 +490,35 @@ def test_a_seed_repeats_the_draws():
 
 
 @pytest.mark.parametrize(
-    "call, message",
+    "setting, message",
     [
-        (lambda m, s: beam(m, s, 0), "beam_size is 0"),
-        (lambda m, s: beam(m, s, 2, n_best=3), "n_best is 3.*beam_size of 2"),
-        (lambda m, s: beam(m, s, 2, n_best=0), "n_best is 0"),
-        (lambda m, s: beam(m, s, 2, alpha=math.nan), "alpha is nan"),
-        (lambda m, s: sample(m, s, temperature=0.0), "temperature is 0.0.*greedily"),
-        (lambda m, s: sample(m, s, temperature=math.inf), "temperature is inf"),
-        (lambda m, s: sample(m, s, top_k=0), "top_k is 0"),
-        (lambda m, s: sample(m, s, top_p=0.0), "top_p is 0.0"),
-        (lambda m, s: greedy(m, s, 0), "max_length is 0"),
-        (lambda m, s: greedy(m.train(), s), "training mode.*model.eval()"),
-        (lambda m, s: beam(m, torch.zeros_like(s)), "row 0 holds nothing but padding"),
+        (dict(beam_size=0), "beam_size is 0"),
+        (dict(beam_size=2, n_best=3), "n_best is 3.*beam_size of 2"),
+        (dict(n_best=0), "n_best is 0"),
+        (dict(alpha=math.nan), "alpha is nan"),
+        (dict(temperature=0.0), "temperature is 0.0.*beam"),
+        (dict(temperature=math.inf), "temperature is inf"),
+        (dict(temperature=1.0, top_k=0), "top_k is 0"),
+        (dict(temperature=1.0, top_p=0.0), "top_p is 0.0"),
+        (dict(temperature=1.0, seed=-1), "seed is -1"),
+        (dict(top_k=5), "give a temperature too"),
+        (dict(max_length=0), "max_length is 0"),
+        (dict(batch_tokens=0), "batch_tokens is 0"),
     ],
 )
-def test_a_bad_setting_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(tiny_model(), sources())
+def test_a_bad_option_is_named(setting, message):
+    with pytest.raises(UserError, match=message):
+        SearchOptions(**setting)
+
+
+def test_what_can_not_be_searched_is_named():
+    model, src = tiny_model(), sources()
+    with pytest.raises(UserError, match="max_length is 0"):
+        greedy(model, src, 0)
+    with pytest.raises(UserError, match="row 0 holds nothing but padding"):
+        beam(model, torch.zeros_like(src))
+    with pytest.raises(UserError, match=r"training mode.*model.eval\(\)"):
+        greedy(model.train(), src)
 
 
 def test_search_records_no_gradients():

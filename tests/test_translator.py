@@ -5,20 +5,28 @@ each bad input.
 import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
 
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.errors import UserError
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
-from annotated_transformer.translation.search import beam, force
+from annotated_transformer.translation.search import (
+    Hypothesis,
+    ModelSearch,
+    SearchOptions,
+    beam,
+    force,
+)
 from annotated_transformer.translation.translator import (
     Translator,
     encode_lines,
-    length_batches,
     record_attention,
     split_sentences,
 )
@@ -34,7 +42,10 @@ TEXTS = [
     "eight nine ten six four",
 ]
 
-pytestmark = pytest.mark.filterwarnings("ignore:line .* was cut there")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:line .* was cut there"),
+    pytest.mark.filterwarnings("ignore:passed as unknown"),
+]
 
 
 def build(joint: bool = True, max_length: int = 40, **options) -> Translator:
@@ -93,21 +104,8 @@ def test_translations_are_the_beam_searches_in_the_order_given(translator):
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 10000])
 def test_the_size_of_batches_changes_nothing(translator, batch_tokens):
-    assert translator.translate(
-        TEXTS, batch_tokens=batch_tokens
-    ) == translator.translate(TEXTS)
-
-
-def test_batches_are_sorted_by_length_and_within_the_budget():
-    lengths = [3, 9, 1, 4, 4, 30, 2]
-    batches = list(length_batches(lengths, 12))
-    assert sorted(place for batch in batches for place in batch) == list(range(7))
-    assert [[lengths[place] for place in batch] for batch in batches] == [
-        [30],
-        [9],
-        [4, 4, 3],
-        [2, 1],
-    ]
+    options = SearchOptions(batch_tokens=batch_tokens)
+    assert translator.translate(TEXTS, options) == translator.translate(TEXTS)
 
 
 def test_a_stream_answers_before_it_reads_on(translator):
@@ -129,12 +127,70 @@ def test_a_stream_answers_before_it_reads_on(translator):
 
 
 def test_n_best_starts_with_the_translation(translator):
-    for found, one in zip(
-        translator.n_best(TEXTS, 3), translator.translate(TEXTS), strict=True
-    ):
+    lists = translator.n_best(TEXTS, SearchOptions(n_best=3))
+    for found, one in zip(lists, translator.translate(TEXTS), strict=True):
         assert len(found) == 3 and found[0].text == one
         finished = [t.score for t in found if t.finished]
         assert finished == sorted(finished, reverse=True)
+
+
+def test_a_text_has_a_text_and_a_list_a_list(translator):
+    one = translator.translate("one two")
+    assert translator.translate(["one two"]) == [one]
+    three = SearchOptions(n_best=3)
+    assert translator.n_best(["one"], three) == [translator.n_best("one", three)]
+    score = translator.score("one", "eins")
+    assert translator.score(["one"], ["eins"]) == [score]
+
+
+def test_blank_lines_stay_where_they_are(translator):
+    outputs = translator.translate(["one", " \n", "two", ""])
+    assert outputs[1] == outputs[3] == ""
+    assert outputs[::2] == translator.translate(["one", "two"])
+    assert translator.translate("") == ""
+    assert translator.n_best(["", "one"], SearchOptions(n_best=2))[0][0].text == ""
+    lines = iter(["one", "", "two"])
+    assert list(translator.translate_stream(lines)) == outputs[:3]
+
+
+def test_samples_repeat_with_their_seed(translator):
+    options = SearchOptions(temperature=1.0, n_best=5, seed=1)
+    found = translator.n_best(TEXTS, options)
+    assert found == translator.n_best(TEXTS, options)
+    assert found != translator.n_best(TEXTS, replace(options, seed=2))
+    assert all(len(each) == 5 for each in found)
+
+
+def test_an_output_is_no_longer_than_it_may(translator):
+    options = SearchOptions(max_length=3)
+    with pytest.warns(UserWarning, match="line 1: the translation reached its limit"):
+        (found,) = translator.n_best("nine ten one", options)
+    assert not found.finished and len(found.text.split()) <= 3
+
+
+class Echo:
+    """An engine that gives the source back."""
+
+    def search(self, rows, options):
+        return [[Hypothesis(row[:-1], 0.0, 0.0, True)] for row in rows]
+
+
+def test_what_is_handed_in_searches(translator):
+    echo = Translator(translator.model, translator.tokenizer, Echo())
+    assert echo.translate(["one two", "", "seven"]) == ["one two", "", "seven"]
+    with pytest.raises(UserError, match="Echo stays on the device"):
+        echo.to("cpu")
+
+
+def test_a_translator_moves_to_a_device(translator):
+    other = Translator(
+        deepcopy(translator.model),
+        translator.tokenizer,
+        ModelSearch(deepcopy(translator.model)),
+    )
+    assert other.to("meta") is other
+    assert other.model.tgt_embedding.weight.is_meta
+    assert other.engine.model.tgt_embedding.weight.is_meta
 
 
 def test_white_space_around_and_inside_is_no_matter(translator):
@@ -144,7 +200,7 @@ def test_white_space_around_and_inside_is_no_matter(translator):
 def test_nothing_in_nothing_out(translator):
     assert (
         translator.translate([]) == []
-        and translator.n_best([], 2) == []
+        and translator.n_best([], SearchOptions()) == []
         and translator.score([], []) == []
     )
 
@@ -157,7 +213,7 @@ def test_separate_vocabularies_and_moses(tmp_path):
 
 
 def test_a_saved_model_translates_the_same(translator, tmp_path):
-    save_model(tmp_path / "model", translator.model, translator.tokenizer)
+    translator.save_pretrained(tmp_path / "model")
     again = Translator.from_pretrained(str(tmp_path / "model"))
     assert (
         again.translate(TEXTS) == translator.translate(TEXTS)
@@ -174,7 +230,7 @@ def test_an_output_cut_at_its_limit_is_announced(translator):
         short.model.tgt_embedding.weight[2] = 0.0
     with pytest.warns(UserWarning, match="line 2: the translation reached its limit"):
         short.translate(["two", "one"])
-    assert not short.n_best(["two"], 1)[0][0].finished
+    assert not short.n_best("two", SearchOptions())[0].finished
 
 
 # ---- scores ----
@@ -284,28 +340,27 @@ def test_a_chart_shows_one_head(translator):
 
 
 def test_input_faults_name_the_line(translator):
-    assert "put it in a list" in message(lambda: translator.translate("one"))
-    assert "line 2 is blank" in message(lambda: translator.translate(["one", " \n"]))
-    assert "line 12 is blank" in message(
-        lambda: translator.translate(["one", ""], first_line=11)
-    )
-    assert "line 3 is blank" in message(
-        lambda: list(translator.translate_stream(["one", "two", "", "four"]))
-    )
-    assert "line 3 is blank" in message(
-        lambda: list(translator.translate_stream(["one", "two", ""], lines_at_once=2))
-    )
-    assert "line 2 is blank" in message(lambda: translator.n_best(["one", " \t"], 1))
+    long = "one " * 80
+    assert "line 2 has" in message(lambda: translator.translate(["one", long]))
+    assert "line 2 has" in message(lambda: translator.check(["one", long]))
+    stream = translator.translate_stream
+    assert "line 3 has" in message(lambda: list(stream(["one", "", long])))
+    chunks = stream(["one", "two", long], lines_at_once=2)
+    assert "line 3 has" in message(lambda: list(chunks))
+    assert "put it in a list" in message(lambda: next(stream("one")))
+    assert "lines_at_once is 0" in message(lambda: next(stream([], lines_at_once=0)))
+    assert "line 1 is not valid" in message(lambda: translator.translate("\udcff"))
     assert "target line 2 is blank" in message(
         lambda: translator.score(["one", "two"], ["eins", ""])
     )
+    assert "source line 1 is blank" in message(lambda: translator.attention(" "))
     assert "2 sources and 1 targets" in message(
         lambda: translator.score(["one", "two"], ["eins"])
     )
 
 
 def test_a_fault_in_a_stream_loses_nothing_before_it(translator):
-    stream = translator.translate_stream(["one", "two", ""])
+    stream = translator.translate_stream(["one", "two", "one " * 80])
     assert [next(stream), next(stream)] == translator.translate(["one", "two"])
     assert "line 3" in message(lambda: next(stream))
 
@@ -325,16 +380,11 @@ def test_a_long_line_is_refused_with_its_length_or_split():
 
 def test_attention_in_several_threads(translator):
     lines = ["March 3", "five kilometers", "Sunday, March 21, 2027"]
-    expected = {
-        line: translator.attention(line, "3. März", unknown="keep") for line in lines
-    }
+    expected = {line: translator.attention(line, "3. März") for line in lines}
     with ThreadPoolExecutor(3) as pool:
         found = list(
             pool.map(
-                lambda line: (
-                    line,
-                    translator.attention(line, "3. März", unknown="keep"),
-                ),
+                lambda line: (line, translator.attention(line, "3. März")),
                 lines * 8,
             )
         )
@@ -347,7 +397,7 @@ def test_attention_of_a_model_in_training_is_refused(translator):
     translator.model.train()
     try:
         with pytest.raises(ValueError, match="training mode"):
-            translator.attention("March 3", "3. März", unknown="keep")
+            translator.attention("March 3", "3. März")
     finally:
         translator.model.eval()
 
@@ -355,11 +405,11 @@ def test_attention_of_a_model_in_training_is_refused(translator):
 def test_a_tokenizer_that_refuses_a_line_has_it_named():
     def encode(lines):
         if "two" in lines:
-            raise ValueError("not this one")
+            raise UserError("not this one")
         return [[5] for _ in lines]
 
     with pytest.raises(ValueError, match="line 8: not this one"):
-        encode_lines(encode, ["one", "two"], 9, [7, 8], "keep")
+        encode_lines(encode, ["one", "", "two"], ["line 6", "line 7", "line 8"])
 
 
 def test_a_line_as_long_as_the_model_allows_is_translated():
@@ -387,21 +437,28 @@ def test_sentences_end_where_the_rule_says(text, parts):
     assert split_sentences(text) == parts
 
 
-def test_unknown_characters_are_named_or_kept(translator):
-    text = message(lambda: translator.translate(["one", "two 漢 字"]))
-    assert "line 2" in text and "漢" in text and "字" in text and "keep" in text
-    assert isinstance(translator.translate(["two 漢 字"], unknown="keep")[0], str)
-    assert "target line 1" in message(lambda: translator.score(["one"], ["漢"]))
-    assert "did you mean 'keep'" in message(
-        lambda: translator.translate(["one"], unknown="kepe")
+def test_unknown_characters_pass_with_one_warning(translator):
+    with pytest.warns(UserWarning) as caught:
+        outputs = translator.translate(["one", "two 漢 字", "漢"])
+    (unknown,) = [each for each in caught if "unknown" in str(each.message)]
+    assert len(outputs) == 3
+    assert "漢 (2), 字 (1); 3 in all" in str(unknown.message)
+    with pytest.warns(UserWarning, match="ß|漢"):
+        list(translator.translate_stream(iter(["one", "漢"])))
+    with pytest.warns(UserWarning, match=r"漢 \(1\)"):
+        translator.score("one", "漢")
+
+
+def test_unknown_characters_are_refused_if_asked(translator):
+    for call in (translator.translate, translator.check):
+        text = message(lambda call=call: call(["one", "two 漢 字"], strict=True))
+        assert "line 2" in text and "漢" in text and "字" in text
+    assert "target line 1" in message(
+        lambda: translator.score("one", "漢", strict=True)
     )
 
 
-def test_settings_and_places_out_of_range_are_named(translator, tmp_path):
-    assert "beam_size is 0" in message(
-        lambda: translator.translate(["one"], beam_size=0)
-    )
-    assert "n_best is 9" in message(lambda: translator.n_best(["one"], 9))
+def test_places_out_of_range_are_named(translator):
     found = translator.attention("one", "eins")
     assert "did you mean 'encoder'" in message(lambda: found.chart("encodr"))
     assert "layer is 3: this model has layers 1 to 2" in message(
@@ -411,10 +468,11 @@ def test_settings_and_places_out_of_range_are_named(translator, tmp_path):
 
 
 def test_a_device_that_is_not_there_is_named(translator, tmp_path):
-    save_model(tmp_path / "model", translator.model, translator.tokenizer)
+    folder = tmp_path / "model"
+    translator.save_pretrained(folder)
     for name in ("cuda:99", "tpv"):
         assert f"device '{name}' is not there" in message(
-            lambda name=name: Translator.from_pretrained(tmp_path / "model", name)
+            lambda name=name: Translator.from_pretrained(folder, device=name)
         )
 
 
@@ -428,6 +486,6 @@ def test_a_damaged_directory_is_an_error_not_a_translation(translator, tmp_path)
         json.dumps(settings | {"format": 999})
     )
     assert "999" in message(lambda: Translator.from_pretrained(tmp_path / "model"))
-    assert "missing" in message(
+    assert "no such model" in message(
         lambda: Translator.from_pretrained(tmp_path / "nowhere")
     )

@@ -45,7 +45,7 @@ from annotated_transformer.engine.ctranslate2 import (
     sines_first,
     stream_axis,
 )
-from ..translation.translator import Translator, find_device
+from ..translation.translator import Translator
 
 # %% ../../nbs/after/pretrained.ipynb #cell11
 class MarianAttention(MultiHeadAttention):
@@ -662,15 +662,13 @@ def load_marian(
     return model.to(device).eval(), tokenizer
 
 # %% ../../nbs/after/pretrained.ipynb #cell86
-def open_translator(
-    folder: str | Path, device: str = "cpu", precision: str = "float32"
-) -> Translator:
+def open_translator(folder: str | Path, device: str = "cpu") -> Translator:
     """The translator of any model folder, trained here or imported.
 
     Raises: UserError if it can't be opened.
     """
     load = load_marian if is_marian(folder) else load_model
-    return Translator(*load(folder, find_device(device)), precision)
+    return Translator(*load(folder, device))
 
 # %% ../../nbs/after/pretrained.ipynb #cell98
 MARIAN_PARTS = {

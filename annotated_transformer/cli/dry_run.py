@@ -81,7 +81,7 @@ def translate_one(model: Path, sentence: str) -> str:
     """A sentence in the words of a model after three updates, which seldom ends one."""
     with warnings.catch_warnings(action="ignore"):
         translator = open_translator(model, "cpu")
-        return translator.translate([sentence], split=True, unknown="keep")[0]
+        return translator.translate(sentence, split=True)
 
 
 def findings(plan: "Recipe", run: "Run", records: list[dict]) -> Findings:

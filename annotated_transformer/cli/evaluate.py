@@ -104,12 +104,13 @@ def evaluate(
         outputs, references = lines_to_compare(hypothesis, reference, limit)
     else:
         translator = open_translator(model, device, precision, engine)
+        from ..translation.search import SearchOptions
+
         language = language or translator.tokenizer.tgt_lang
         pairs = pairs_to_translate(translator, corpus, split, source, reference, root)
         sources, references = map(list, zip(*islice(pairs, limit), strict=True))
-        outputs = translator.translate(
-            sources, beam_size, alpha, split=True, unknown="keep"
-        )
+        options = SearchOptions(beam_size=beam_size, alpha=alpha)
+        outputs = translator.translate(sources, options, split=True)
         if translator.tokenizer.lowercase:
             console.print(
                 "The model writes lower case: compare the lower-cased scores."

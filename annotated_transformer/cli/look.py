@@ -43,7 +43,7 @@ def attend(
         refuse_file(side, "attend looks at one sentence, so write it out")
     refuse_places(out, reads=files_of(model))
     translator = open_translator(model, device)
-    found = translator.attention(text, target, "error" if strict else "keep")
+    found = translator.attention(text, target, strict=strict)
     source, outputs = found.source, found.target
     sides = {
         "encoder self-attention": (source, source, found.encoder),

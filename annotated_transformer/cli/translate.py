@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from ..loading import SHIPPED
 from .opening import import_torch, open_translator
 from .options import Alpha, Beam, Device, Engine, Model, Precision, Strict, app
 from .streams import input_lines, naming, refuse_file
-
-if TYPE_CHECKING:
-    from ..translation.translator import Translator
 
 
 @app.command()
@@ -65,8 +62,7 @@ def translate(
     `echo "27.4 kilometers" | annotated-transformer translate --n-best 3`
     """
     import_torch()
-    from ..translation.search import check_beam
-    from ..translation.translator import check_all
+    from ..translation.search import SearchOptions
 
     input = None if input == Path("-") else input
     if n_best != 1 and split:
@@ -74,21 +70,22 @@ def translate(
             "--n-best lists translations of whole sentences: leave out --split"
         )
     width = max(beam_size, n_best) if beam_size > 0 else beam_size
-    check_beam(width, n_best, alpha)
+    options = SearchOptions(beam_size=width, alpha=alpha, n_best=n_best)
     lines = lines_to_translate(text, input)
     translator = open_translator(model, device, precision, engine)
-    unknown = "error" if strict else "keep"
     with naming(input):
         if input is not None and input.is_file():  # looked at before any is translated
-            check_all(translator, input_lines(input), split, unknown)
+            translator.check(input_lines(input), split=split, strict=strict)
         if n_best == 1:
             at_once = 1 if input is None else 512
             for translation in translator.translate_stream(
-                lines, beam_size, alpha, split, unknown, at_once
+                lines, options, split=split, strict=strict, lines_at_once=at_once
             ):
                 print(translation, flush=True)
         else:
-            print_candidates(translator, lines, n_best, width, alpha, unknown)
+            for found in translator.n_best_stream(lines, options, strict=strict):
+                for candidate in found:
+                    print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
 
 
 def lines_to_translate(text: str | None, input: Path | None) -> Iterator[str]:
@@ -99,22 +96,6 @@ def lines_to_translate(text: str | None, input: Path | None) -> Iterator[str]:
         raise UserError("give a text or --input, not both")
     refuse_file(text, "--input reads its lines")
     return iter(text.removesuffix("\n").split("\n"))
-
-
-def print_candidates(
-    translator: "Translator",
-    lines: Iterator[str],
-    n_best: int,
-    width: int,
-    alpha: float,
-    unknown: str,
-) -> None:
-    """Print the best translations of each line, a score before each."""
-    for number, line in enumerate(lines, start=1):
-        for candidate in translator.n_best(
-            [line], n_best, width, alpha, unknown, first_line=number
-        )[0]:
-            print(f"{candidate.score:.4f}\t{candidate.text}", flush=True)
 
 
 @app.command()
@@ -152,7 +133,7 @@ def score(
     translator = open_translator(model, device)
     pairs = list(parallel_files(source, target)) if files else [(source, target)]
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    results = translator.score(sources, targets, "error" if strict else "keep")
+    results = translator.score(sources, targets, strict=strict)
     for result, one, other in zip(results, sources, targets, strict=True):
         mean = result.total / len(result.token_log_probabilities)
         sides = (" ".join(side.split()) for side in (one, other))

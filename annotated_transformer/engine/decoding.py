@@ -6,7 +6,7 @@
 __all__ = ['PACKED_ROWS', 'LARGE', 'step_weights', 'mkl_packed', 'Float32Linear', 'BFloat16Linear', 'RoundedMatrix', 'Int8Linear',
            'DynamicInt8Linear', 'dynamic_int8', 'dynamic_int8_pays', 'linear_kind', 'Padding', 'Projections', 'attend',
            'additive', 'FastAddNorm', 'FastFeedForward', 'FastEncoderLayer', 'LayerMemory', 'FastCache',
-           'FastDecoderLayer', 'FastTransformer', 'start_fast', 'move_fast']
+           'FastDecoderLayer', 'FastTransformer', 'fast']
 
 # %% ../../nbs/engine/decoding.ipynb #cell2
 import math
@@ -24,7 +24,6 @@ from ..model.feed_forward import FeedForward
 from ..model.layers import AddNorm, DecoderLayer, EncoderLayer
 from ..model.position import rows_of
 from ..model.transformer import Transformer
-from ..translation.search import move_beams, start_beams
 
 # %% ../../nbs/engine/decoding.ipynb #cell8
 def step_weights(model: Transformer) -> int:
@@ -519,22 +518,19 @@ class FastCache:
         )
 
     @torch.inference_mode()
-    def reorder(self, going: Int[Tensor, "kept"]) -> None:
-        """Keep these sentences; the order of `survivors` moves as few as can be."""
-        moved = (
-            (going != torch.arange(len(going), device=going.device))
-            .nonzero()
-            .squeeze(1)
+    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
+        """Row i continues old row `rows[i]`; sentences only leave, in `survivors`' order."""
+        origins = rows.view(-1, self.beam_size)
+        going, parents = origins[:, 0] // self.beam_size, origins % self.beam_size
+        self.ancestors = self.ancestors[going].gather(
+            1, parents[..., None].expand(-1, -1, self.ancestors.size(2))
         )
-        for layer in self.layers:
-            layer.keep(going, moved, self.length * self.beam_size)
-        self.src_mask, self.ancestors = self.src_mask[going], self.ancestors[going]
-
-    def follow(self, parents: Int[Tensor, "sentence beam"]) -> None:
-        """Each beam takes over its parent's ancestors."""
-        self.ancestors = self.ancestors.gather(
-            1, parents[..., None].expand_as(self.ancestors)
-        )
+        here = torch.arange(len(going), device=going.device)
+        moved = (going != here).nonzero().squeeze(1)
+        if len(moved) or len(going) < len(self.src_mask):
+            for layer in self.layers:
+                layer.keep(going, moved, self.length * self.beam_size)
+            self.src_mask = self.src_mask[going]
 
 # %% ../../nbs/engine/decoding.ipynb #cell63
 class FastDecoderLayer:
@@ -640,20 +636,20 @@ class FastTransformer:
         cache.length += 1
         return self.output(x)
 
-# %% ../../nbs/engine/decoding.ipynb #cell67
-@start_beams.register(FastTransformer)
-def start_fast(
-    model: FastTransformer, src: Int[Tensor, "batch src"], beam_size: int
-) -> FastCache:
-    """A cache with places for `beam_size` hypotheses of each source."""
-    return model.start(src, beam_size)
+# %% ../../nbs/engine/decoding.ipynb #fastfn01
+def fast(
+    model: Transformer, precision: str = "float32"
+) -> FastTransformer | Transformer:
+    """The fast form of the paper's model; a model with parts of its own as it is.
 
-# %% ../../nbs/engine/decoding.ipynb #cell68
-@move_beams.register(FastCache)
-def move_fast(
-    cache: FastCache, going: Int[Tensor, "kept"], parents: Int[Tensor, "sentence beam"]
-) -> None:
-    """Keep these sentences, and let each of their beams continue its parent's past."""
-    cache.follow(parents)
-    if len(going) < len(parents):
-        cache.reorder(going)
+    Raises: UserError for an unknown precision, or another than float32 where there is
+    no fast form.
+    """
+    if type(model) is Transformer:
+        return FastTransformer(model, precision)
+    if precision != "float32":
+        raise UserError(
+            f"precision is {precision!r}: a {type(model).__name__} is searched in "
+            "float32 only"
+        )
+    return model

@@ -44,6 +44,7 @@ from annotated_transformer.training.loss import smoothed_cross_entropy, token_pl
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
+from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import RESULTS, command, command_line, folder, save
 
@@ -58,9 +59,7 @@ def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -
     start = time.perf_counter()
     outputs = translator.translate(
         [source for source, _ in pairs],
-        beam_size=beam_size,
-        alpha=alpha,
-        unknown="keep",
+        SearchOptions(beam_size=beam_size, alpha=alpha),
     )
     seconds = time.perf_counter() - start
     targets = [target for _, target in pairs]

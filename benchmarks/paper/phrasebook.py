@@ -18,6 +18,7 @@ import torch
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.files import read_json
 from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import RESULTS, ROOT, command, command_line, folder, save
 
@@ -30,7 +31,9 @@ def exact(translator: Translator, split: str, beam_size: int) -> dict:
     """
     pairs = load_corpus("phrasebook", split, "en", "de")
     start = time.perf_counter()
-    outputs = translator.translate([source for source, _ in pairs], beam_size=beam_size)
+    outputs = translator.translate(
+        [source for source, _ in pairs], SearchOptions(beam_size)
+    )
     right = sum(
         output == target for output, (_, target) in zip(outputs, pairs, strict=True)
     )

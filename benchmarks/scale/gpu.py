@@ -55,7 +55,7 @@ from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import update
 from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import beam, greedy
+from annotated_transformer.translation.search import SearchOptions, beam, greedy
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import RESULTS, ROOT
 
@@ -368,7 +368,8 @@ def our_search(
     """
     if beam_size == 1:
         return lambda: greedy(model, src, max_length=length)
-    return lambda: beam(model, src, beam_size, max_length=length)
+    options = SearchOptions(beam_size=beam_size, max_length=length)
+    return lambda: beam(model, src, options)
 
 
 class Numbers:
@@ -532,7 +533,7 @@ def bleu(
         islice(load_corpus(corpus, split, *langs), 4 if setting.tiny else 2_000)
     )
     outputs = translator.translate(
-        [src for src, _ in pairs], beam_size=5, alpha=alpha, unknown="keep"
+        [src for src, _ in pairs], SearchOptions(beam_size=5, alpha=alpha)
     )
     return {
         result.name: result.value
@@ -557,7 +558,7 @@ def long_run(
     langs, tests = (("en", "de"), ["test"]) if setting.tiny else (langs, tests)
     if not train(setting, folder, plan, [f"seed={setting.seed}", *settings]):
         return {f"seed {setting.seed}": {"unfinished": "call again to go on"}}
-    translator = Translator.from_pretrained(folder / "model", str(setting.device))
+    translator = Translator.from_pretrained(folder / "model", device=setting.device)
     grid = {
         alpha: bleu(setting, translator, corpus, langs, "val", alpha)[rule]
         for alpha in (0.6, 1.0, 1.4, 1.8)

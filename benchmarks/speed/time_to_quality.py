@@ -48,6 +48,7 @@ from annotated_transformer.engine.runs import prepare
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation.bleu import scores
+from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import RESULTS
 
@@ -181,9 +182,7 @@ def curve_of_ours(run: Path, sources: list[str], targets: list[str]) -> list[dic
                 folders[max(0, end - AVERAGED) : end], Path(scratch) / "model"
             )
             translator = Translator.from_pretrained(Path(scratch) / "model")
-            outputs = translator.translate(
-                sources, beam_size=1, alpha=0.0, unknown="keep"
-            )
+            outputs = translator.translate(sources, SearchOptions(1, alpha=0.0))
         step = int(folders[end - 1].name.split("-")[1])
         points.append(
             {"step": step, "seconds": seconds[step], "bleu": bleu(outputs, targets)}
