@@ -978,3 +978,133 @@ def test_the_shell_completes_names(line, found):
 
 def test_the_completed_recipes_are_all():
     assert list(options.RECIPES) == list(recipes())
+
+
+# --- how a command ends
+
+
+@pytest.fixture
+def tiny_training(tmp_path):
+    """Arguments of `train` for a model so small that an update takes milliseconds."""
+    for name in ("train", "valid"):
+        for side in ("en", "de"):
+            lines(tmp_path / f"{name}.{side}", *["one two three"] * 30)
+    settings = (
+        "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=50 max_tokens=64 "
+        "batch_tokens=64 precision=fp32 log_every=1 save_every=100000"
+    )
+    own = ["--src", "en", "--tgt", "de", "--valid", tmp_path / "valid"]
+    where = ["--device", "cpu", "--out", tmp_path / "run"]
+    changes = [word for each in settings.split() for word in ("--set", each)]
+    return list(map(str, ["train", tmp_path / "train", *own, *where, *changes]))
+
+
+def started(*arguments, **more):
+    """The command line in a process of its own, which heeds SIGINT.
+
+    What runs in the background of a shell without a terminal ignores SIGINT, and so do
+    its children.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "annotated_transformer", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        **more,
+    )
+
+
+def wait_for_line(process, start):
+    """Read standard output up to a line that starts so."""
+    while line := process.stdout.readline():
+        if line.startswith(start):
+            return line
+    raise AssertionError(f"no line starts with {start!r}: {process.stderr.read()}")
+
+
+def test_an_interrupted_training_saves_and_ends_with_130(tiny_training, tmp_path):
+    with started(*tiny_training, "--set", "steps=100000") as process:
+        wait_for_line(process, "step")
+        process.send_signal(signal.SIGINT)
+        said = wait_for_line(process, "interrupted at step")
+        assert process.wait(timeout=60) == 130
+        assert process.stderr.read() == ""
+    assert "the same command goes on" in said and str(tmp_path / "run") in said
+    step = int(said.split()[3].replace(",", ""))
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == [
+        f"step-{step:08d}"
+    ]
+    with started(*tiny_training, "--set", f"steps={step + 5}") as process:
+        first = wait_for_line(process, "step")
+        assert int(first.split()[1].replace(",", "")) == step + 1
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_second_interruption_ends_at_once_and_cleanly():
+    code = (
+        "import time; from annotated_transformer import cli\n"
+        "cli.end_at_second_interrupt()\n"
+        "try:\n    print('ready', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n"
+        "    try:\n        print('first', flush=True); time.sleep(60)\n"
+        "    finally:\n        print('second', flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        for word in ("ready", "first"):
+            assert process.stdout.readline() == f"{word}\n"
+            process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+        assert process.stdout.read() + process.stderr.read() == ""
+
+
+def test_nobody_reads_any_more(model, tmp_path):
+    source = lines(tmp_path / "in.en", *["March 3"] * 2000)
+    command = (
+        f"set -o pipefail; {sys.executable} -m annotated_transformer translate "
+        f"-m {model} --beam-size 1 --max-length 3 -i {source} | head -n 1"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 141 and "Traceback" not in done.stderr
+    assert "error" not in done.stderr
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, RuntimeError, KeyError])
+def test_a_fault_of_the_package_is_no_mistake_of_the_user(run, monkeypatch, error):
+    def faulty(*_, **__):
+        raise error("a bug")
+
+    monkeypatch.setattr("annotated_transformer.loading.load", faulty)
+    with pytest.raises(error, match="a bug"):
+        run("translate", "March 3")
+
+
+def test_what_the_system_refuses_is_one_line(run, monkeypatch):
+    errors = {
+        "no space is left": OSError(28, "No space left on device"),
+        "x.bin can't be used: Permission denied": PermissionError(
+            13, "Permission denied", "x.bin"
+        ),
+        "spaceship is not installed": ModuleNotFoundError(
+            "No module named 'spaceship'", name="spaceship"
+        ),
+    }
+    for words, error in errors.items():
+
+        def faulty(*_, error=error, **__):
+            raise error
+
+        monkeypatch.setattr("annotated_transformer.loading.load", faulty)
+        refused(run("translate", "March 3"), words)
+
+
+def test_help_names_the_shipped_model_by_its_name(run):
+    for command in ("translate", "evaluate", "score", "attend", "export", "info"):
+        _, out, _ = run(command, "--help")
+        assert "phrasebook-en-de" in out and "/pretrained" not in out, command
