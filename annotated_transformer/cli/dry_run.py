@@ -65,6 +65,8 @@ def rehearse(
     with passing_folder(folder):
         run = prepare(dry(plan), folder, few, some, records.append, device=device)
         outcome = fit(run)
+        if outcome == "interrupted":
+            raise KeyboardInterrupt
         if not run.accelerator.is_main_process:
             return {}
         sentence = next(iter(some))[0]
