@@ -1,4 +1,4 @@
-"""data/batching: storage and its faults, budgets, padding, shards, resumption, memory."""
+"""data/batching: storage and its faults, budgets, padding, parts, resuming, memory."""
 
 import itertools
 import json
@@ -21,6 +21,7 @@ from annotated_transformer.data.batching import (
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
+from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import BOS, EOS, PAD
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
@@ -82,7 +83,7 @@ def test_building_again_replaces(tokenizer, tmp_path):
 
 def test_a_directory_with_other_things_is_left_alone(tokenizer, tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(ValueError, match="holds other things"):
+    with pytest.raises(UserError, match="holds other files"):
         TokenizedPairs.build(TEXTS, tokenizer, tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
@@ -92,20 +93,20 @@ def test_a_foreign_pairs_json_is_no_reason_to_delete_its_neighbours(
 ):
     (tmp_path / "pairs.json").write_text("[]")
     (tmp_path / "novel.txt").write_text("mine")
-    with pytest.raises(ValueError, match="holds other things"):
+    with pytest.raises(UserError, match="holds other files"):
         TokenizedPairs.build(TEXTS, tokenizer, tmp_path)
     assert (tmp_path / "novel.txt").read_text() == "mine"
 
 
 def test_a_lone_pairs_json_may_be_somebodys(tokenizer, tmp_path):
     (tmp_path / "pairs.json").write_text("[[1, 2]]")
-    with pytest.raises(ValueError, match="holds other things"):
+    with pytest.raises(UserError, match="holds other files"):
         TokenizedPairs.build(TEXTS, tokenizer, tmp_path)
     assert (tmp_path / "pairs.json").read_text() == "[[1, 2]]"
 
 
 def test_a_pair_without_tokens_is_refused():
-    with pytest.raises(ValueError, match="pair 3 has no tokens"):
+    with pytest.raises(UserError, match="pair 3 has no tokens"):
         token_batches(np.array([5, 5, 5, 0]), np.array([5, 5, 5, 0]), 64)
 
 
@@ -123,16 +124,16 @@ def test_a_link_and_the_working_directory_are_directories_too(
 
 
 def test_no_pairs_are_named_as_such(tokenizer):
-    with pytest.raises(ValueError, match="no sentence pairs came"):
+    with pytest.raises(UserError, match="no sentence pairs came"):
         TokenizedPairs.build([], tokenizer)
 
 
 def test_a_build_that_fails_leaves_nothing(tokenizer, tmp_path):
     def stream():
         yield TEXTS[0]
-        raise ValueError("line 2 is blank")
+        raise UserError("line 2 is blank")
 
-    with pytest.raises(ValueError, match="line 2 is blank"):
+    with pytest.raises(UserError, match="line 2 is blank"):
         TokenizedPairs.build(stream(), tokenizer, tmp_path / "p")
     assert not list(tmp_path.iterdir())
 
@@ -149,7 +150,7 @@ def test_damaged_directories_are_one_clear_error(tokenizer, tmp_path, name, dama
         whole[: len(whole) // 2 if damage == "half" else 0]
     )
     with pytest.raises(
-        ValueError, match="no readable tokenised pairs .*; build them again"
+        UserError, match=f"{name} (is missing|can't be read)|build them again"
     ):
         TokenizedPairs.open(tmp_path / "p")
 
@@ -160,16 +161,16 @@ def test_a_flipped_bit_and_a_newer_format_are_seen(tokenizer, tmp_path):
     flipped = bytearray(tokens.read_bytes())
     flipped[7] ^= 1
     tokens.write_bytes(flipped)
-    with pytest.raises(ValueError, match="src.tokens was cut short or changed"):
+    with pytest.raises(UserError, match="src.tokens was cut short or changed"):
         TokenizedPairs.open(tmp_path / "p")
     found = json.loads(about.read_text())
     about.write_text(json.dumps(found | {"src": found["src"] | {"dtype": "float16"}}))
     with pytest.raises(
-        ValueError, match="src.tokens has numbers of an unknown type, 'float16'"
+        UserError, match="src.tokens has numbers of an unknown type, 'float16'"
     ):
         TokenizedPairs.open(tmp_path / "p")
     about.write_text(json.dumps(found | {"format": 2}))
-    with pytest.raises(ValueError, match="format 2, but this version reads format 1"):
+    with pytest.raises(UserError, match="format 2, but this version reads format 1"):
         TokenizedPairs.open(tmp_path / "p")
 
 
@@ -179,19 +180,19 @@ def test_changed_offsets_are_seen(tokenizer, tmp_path):
     changed = bytearray(path.read_bytes())
     changed[-80] ^= 1
     path.write_bytes(changed)
-    with pytest.raises(ValueError, match="src.offsets.npy does not fit"):
+    with pytest.raises(UserError, match="src.offsets.npy does not fit"):
         TokenizedPairs.open(tmp_path / "p")
 
 
 def test_a_batch_of_nothing_is_refused(tokenizer):
-    with pytest.raises(ValueError, match="at least one pair"):
+    with pytest.raises(UserError, match="at least one pair"):
         collate(TokenizedPairs.build(TEXTS[:20], tokenizer), [])
 
 
 def test_a_place_for_pairs_that_cannot_be_written(tokenizer, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     for place in (tmp_path / "file", tmp_path / "file" / "p"):
-        with pytest.raises(ValueError, match="can't be written"):
+        with pytest.raises(UserError, match="can't be written"):
             TokenizedPairs.build(TEXTS[:20], tokenizer, place)
 
     def full(*_):
@@ -199,7 +200,7 @@ def test_a_place_for_pairs_that_cannot_be_written(tokenizer, tmp_path, monkeypat
 
     monkeypatch.setattr(np, "save", full)
     with pytest.raises(
-        ValueError, match="p can't be written .*No space left.*: free some space"
+        UserError, match="p can't be written .*No space left.*: free some space"
     ):
         TokenizedPairs.build(TEXTS[:20], tokenizer, tmp_path / "p")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -215,7 +216,7 @@ def test_long_pairs_are_dropped_and_counted(pairs, tokenizer):
         > 0
     )
     with pytest.raises(
-        ValueError, match="no sentence pairs are left, 600 were longer than 1 tokens"
+        UserError, match="no sentence pairs are left, 600 were longer than 1 tokens"
     ):
         TokenizedPairs.build(TEXTS, tokenizer, max_length=1)
 
@@ -270,10 +271,10 @@ def test_same_seed_and_epoch_same_plan_and_others_differ():
 
 def test_a_sentence_beyond_the_budget_is_named():
     with pytest.raises(
-        ValueError, match=r"pair 2 has 90 tokens, more than the 80 .* raise max_tokens"
+        UserError, match=r"pair 2 has 90 tokens, more than the 80 .* raise max_tokens"
     ):
         token_batches(np.array([5, 6, 7]), np.array([5, 6, 90]), 80)
-    with pytest.raises(ValueError, match="no pairs"):
+    with pytest.raises(UserError, match="no pairs"):
         token_batches(np.array([], int), np.array([], int), 80)
 
 
