@@ -14,29 +14,28 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from annotated_transformer import load
 from annotated_transformer.after.pretrained import (
     MarianConfig,
     MarianTransformer,
     Pieces,
     check_vocabulary,
     convert_weights,
+    export_marian,
     import_marian,
     is_marian,
     load_marian,
+    marian_config,
     marian_flops,
     marian_parameters,
-    open_translator,
+    marian_weights,
     read_marian_config,
     read_marian_tensors,
     read_marian_tokenizer,
-)
-from annotated_transformer.data.phrasebook import phrasebook
-from annotated_transformer.engine.ctranslate2 import (
-    export_marian,
-    marian_config,
-    marian_weights,
     sines_first,
 )
+from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.engine.ctranslate2 import export_ctranslate2
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
 from annotated_transformer.training.checkpoint import (
@@ -109,7 +108,7 @@ def table_of_ids(paths: list[Path]) -> dict[str, int]:
 
 
 def randomise(model: torch.nn.Module) -> None:
-    """Every parameter, and the bias of the logits, away from the value it starts with."""
+    """Move every parameter, and the bias of the logits, from where it starts."""
     with torch.no_grad():
         for name, tensor in [
             *model.named_parameters(),
@@ -181,7 +180,7 @@ class Case:
         self.folder, self.out = home / "marian", home / "ours"
         self.model, self.tokenizer = make(self.folder, **settings)
         import_marian(self.folder, self.out)
-        self.translator = open_translator(self.out)
+        self.translator = load(self.out, device="cpu", engine="plain")
 
 
 @pytest.fixture(scope="module", params=list(VARIANTS))
@@ -336,6 +335,30 @@ def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
     assert torch.allclose(returned(src, src), model(src, src), atol=1e-4)
 
 
+def test_an_imported_model_goes_back_and_out(case, tmp_path):
+    """To Marian with every tensor as it was, to CTranslate2 with the same tokens."""
+    model, tokenizer = case.translator.model, case.translator.tokenizer
+    export_marian(model, tokenizer, tmp_path / "marian")
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "marian").eval()
+    for name, tensor in case.model.state_dict().items():
+        assert torch.equal(theirs.state_dict()[name], tensor), name
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "marian")
+    assert again(ODD).input_ids == case.tokenizer(ODD).input_ids
+    import_marian(tmp_path / "marian", tmp_path / "back")
+    export_ctranslate2(model, tokenizer, tmp_path / "ct2")
+    engine = pytest.importorskip("ctranslate2").Translator(str(tmp_path / "ct2"))
+    rows = [tokenizer.source_tokens(text) for text in TEXTS]
+    barred = [[tokenizer.target.id_to_token(model.config.pad_id)]]
+    found = engine.translate_batch(
+        rows, beam_size=1, suppress_sequences=barred, max_decoding_length=12
+    )
+    src, _, _ = encoded(case)
+    for ours, each in zip(greedy(model, src, max_length=12), found, strict=True):
+        assert each.hypotheses[0] == [
+            tokenizer.target.id_to_token(i) for i in ours.tokens
+        ]
+
+
 # ---- words ----
 
 ODD = [
@@ -453,7 +476,7 @@ def test_older_repositories_are_read_too(plain, copy, tmp_path, half):
     (copy / "tokenizer_config.json").unlink()
     assert "lm_head.weight" in read_marian_tensors(copy)
     import_marian(copy, tmp_path / "out", "en", "fi")
-    translator = open_translator(tmp_path / "out")
+    translator = load(tmp_path / "out")
     assert (translator.tokenizer.src_lang, translator.tokenizer.tgt_lang) == (
         "en",
         "fi",
@@ -687,7 +710,7 @@ def test_a_pickle_that_would_run_code_is_refused(copy, tmp_path):
 
 
 def test_nobody_elses_model_is_overwritten(plain, copy, tmp_path):
-    with pytest.raises(ValueError, match="holds no model"):
+    with pytest.raises(ValueError, match="holds other files"):
         import_marian(plain.folder, copy)
     assert (copy / "vocab.json").exists() and (copy / "tokenizer_config.json").exists()
     with pytest.raises(ValueError, match="a model folder of this package already"):
@@ -702,7 +725,7 @@ def test_an_imported_folder_is_not_taken_for_one_of_the_papers(plain, tmp_path):
         lambda: average_checkpoints([plain.out], tmp_path / "mean"),
     ):
         with pytest.raises(
-            ValueError, match="holds a marian model: open it with .*open_translator"
+            ValueError, match="holds a marian model: open it with .*load"
         ):
             action()
     assert not (tmp_path / "mean").exists()
@@ -713,11 +736,11 @@ def test_damage_after_the_import_is_noticed(plain, tmp_path):
     weights = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
     with pytest.raises(ValueError, match="not the file that was saved"):
-        open_translator(folder)
+        load(folder)
     (folder / "model.safetensors").write_bytes(weights)
     change(folder, "vocab.json", **{"▁March": None})
     with pytest.raises(ValueError, match="don't belong together"):
-        open_translator(folder)
+        load(folder)
 
 
 def test_a_missing_package_is_named_with_the_remedy(plain, monkeypatch):
@@ -725,7 +748,7 @@ def test_a_missing_package_is_named_with_the_remedy(plain, monkeypatch):
     with pytest.raises(
         ValueError, match=r"pip install 'annotated-transformer\[export\]'"
     ):
-        open_translator(plain.out)
+        load(plain.out)
 
 
 @pytest.mark.parametrize(
@@ -858,13 +881,6 @@ def test_the_command_line_refuses_in_one_line(run, plain, copy, tmp_path):
         and err.count("\n") == 1
         and "vocab.json is missing" in err
     )
-    for form in ("marian", "onnx"):
-        status, _, err = run("export", form, tmp_path / "out", "-m", plain.out)
-        assert (
-            status == 2
-            and err.count("\n") == 1
-            and "the directory that it was imported from" in err
-        )
     assert not (tmp_path / "out").exists()
     status, _, err = run("translate", "-m", copy, "one")
     assert status == 2 and err.count("\n") == 1 and "Traceback" not in err

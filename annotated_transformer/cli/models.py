@@ -94,21 +94,21 @@ def export(
 
     `annotated-transformer export onnx graphs --attention`
     """
-    from ..after.pretrained import MarianTransformer
-    from ..engine import ctranslate2 as exporting
+    from ..after.pretrained import export_marian
+    from ..engine.ctranslate2 import export_ctranslate2
+    from ..engine.onnx import export_onnx
     from ..loading import find_device, open_model
 
     if form not in FORMATS:
         raise UserError(f"unknown format {form!r}: {nearest(form, FORMATS)}")
     settings = settings_of(form, quantization, attention)
     trained, tokenizer = open_model(model, find_device("cpu"))
-    if isinstance(trained, MarianTransformer):
-        raise UserError(
-            f"{model} was imported: other programs read the directory that it was "
-            "imported from"
-        )
-    write = getattr(exporting, f"export_{form}")
-    write(trained, tokenizer, out, **settings)
+    write: Any = {
+        "marian": export_marian,
+        "ctranslate2": export_ctranslate2,
+        "onnx": export_onnx,
+    }
+    write[form](trained, tokenizer, out, **settings)
     console.print(f"wrote {out}; its README.md says how to use it", soft_wrap=True)
 
 

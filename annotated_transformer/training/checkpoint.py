@@ -111,7 +111,7 @@ def read_config(
     if config_class is TransformerConfig and "kind" in architecture:
         raise UserError(
             f"{folder} holds a {architecture['kind']} model: open it with "
-            "annotated_transformer.after.pretrained.open_translator"
+            "annotated_transformer.load"
         )
     try:
         return config_class.from_dict(architecture)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from annotated_transformer.engine.ctranslate2 import marian_config, marian_weights
+from annotated_transformer.after.pretrained import marian_config, marian_weights
 from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer

@@ -36,10 +36,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from annotated_transformer.data.batching import TokenizedPairs, collate, token_batches
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import PairTokenizer
-from annotated_transformer.engine.ctranslate2 import (
+from annotated_transformer.after.pretrained import (
     marian_config,
     marian_generation,
     marian_weights,

@@ -42,10 +42,11 @@ from torch.multiprocessing import get_context
 from transformers import MarianMTModel
 from transformers.utils import logging
 
+from annotated_transformer.after.pretrained import export_marian
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.engine import decoding as speed
-from annotated_transformer.engine.ctranslate2 import export_ctranslate2, export_marian
+from annotated_transformer.engine.ctranslate2 import export_ctranslate2
 from annotated_transformer.engine.decoding import (
     DynamicInt8Linear,
     FastTransformer,

@@ -1,0 +1,163 @@
+"""ONNX: two graphs with our scores, our translations and our attention weights.
+
+They are exported in a process of their own, as the checks of shapes that these tests
+add can't be traced.
+"""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from exporting import (
+    PHRASES,
+    batch,
+    close,
+    greedy_texts,
+    logits_of,
+    random_model,
+    readme_texts,
+    shipped,
+    two_vocabularies,
+)
+
+from annotated_transformer.engine.onnx import greedy_onnx, noted_attention, open_onnx
+from annotated_transformer.model.config import BOS
+from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.translation.search import SearchOptions, greedy
+
+
+@pytest.fixture(scope="module")
+def onnx_folders(tmp_path_factory):
+    """By command line: the shipped model with attention, and a random one (learned
+    positions, uneven heads) without.
+    """
+    pytest.importorskip("onnxruntime")
+    top = tmp_path_factory.mktemp("onnx")
+    model = random_model(two_vocabularies(), N=1, positions="learned", d_k=3, d_v=5)
+    save_model(top / "model", model, two_vocabularies())
+    calls = [["shipped", "--attention"], ["random", "--model", str(top / "model")]]
+    program = "import sys; from annotated_transformer.cli import app\n" + "\n".join(
+        f"app(['export', 'onnx', *{call}], standalone_mode=False)" for call in calls
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=top,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert done.stdout.splitlines()[0].startswith("wrote shipped")
+    return top
+
+
+def steps(parts, src, tgt):
+    """Every output of the encoder graph, then of each step of the decoder graph, by
+    name.
+    """
+    encoder, step, _ = parts
+
+    def run(session, feed):
+        return dict(
+            zip(
+                [output.name for output in session.get_outputs()],
+                session.run(None, feed),
+                strict=True,
+            )
+        )
+
+    state = run(encoder, {"ids": src.numpy()})
+    yield state
+    feed = {name: state[name] for name in ("mask", "memory_keys", "memory_values")}
+    feed |= {name: feed[f"memory_{name}"][:, :, :, :0] for name in ("keys", "values")}
+    for token in tgt.T.numpy():
+        found = run(step, {"token": token, **feed})
+        feed["keys"], feed["values"] = found["new_keys"], found["new_values"]
+        yield found
+
+
+@pytest.mark.parametrize("name", ["shipped", "random"])
+def test_onnx_gives_our_scores_step_by_step(onnx_folders, name):
+    model, _ = (
+        (shipped().model, None)
+        if name == "shipped"
+        else load_model(onnx_folders / "model")
+    )
+    parts, (src, tgt) = open_onnx(onnx_folders / name), batch(model)
+    for rows in (src, src[:1, :1], src[:2, :5]):
+        first, *rest = steps(parts, rows, tgt[: len(rows)])
+        with torch.inference_mode():
+            close(first["memory"], model.encode(rows)[0])
+        ours = logits_of(model, rows, tgt[: len(rows)])
+        for place, found in enumerate(rest):
+            close(found["logits"], ours[:, place])
+            assert found["new_keys"].shape[3] == place + 1
+
+
+def test_onnx_returns_every_heads_attention_when_asked(onnx_folders):
+    parts = open_onnx(onnx_folders / "shipped")
+    text = PHRASES[0]
+    inside = shipped().attention(text)
+    src = torch.tensor(shipped().tokenizer.encode_source([text]))
+    tgt = torch.tensor(
+        [
+            [
+                shipped().tokenizer.target.token_to_id(t) if t != "<s>" else BOS
+                for t in inside.inputs
+            ]
+        ]
+    )
+    first, *rest = steps(parts, src, tgt)
+    close(first["attention"][:, 0], inside.encoder)
+    for place, found in enumerate(rest):
+        close(found["source_attention"][:, 0], inside.cross[:, :, place])
+        close(found["self_attention"][:, 0], inside.decoder[:, :, place, : place + 1])
+    silent = open_onnx(onnx_folders / "random")[:2]
+    assert not [
+        output.name
+        for each in silent
+        for output in each.get_outputs()
+        if "attention" in output.name
+    ]
+
+
+def test_onnx_greedy_gives_our_translations(onnx_folders):
+    found = greedy_onnx(
+        open_onnx(onnx_folders / "shipped"),
+        shipped().tokenizer.encode_source(PHRASES),
+    )
+    assert shipped().tokenizer.decode(found) == greedy_texts()
+
+
+def test_onnx_greedy_stops_where_our_search_stops(onnx_folders):
+    """A random model seldom ends, so the limits end it: source + 50, or the model's
+    positions (48).
+    """
+    model, _ = load_model(onnx_folders / "model")
+    src, _ = batch(model)
+    rows = [[i for i in row if i] for row in src.tolist()]
+    found = greedy_onnx(open_onnx(onnx_folders / "random"), rows)
+    assert found == [hypothesis.tokens for hypothesis in greedy(model, src)]
+    assert max(map(len, found)) == 48
+
+
+def test_a_folder_without_graphs_is_named(tmp_path):
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(ValueError, match="lacks encoder.onnx, decoder_step.onnx"):
+        open_onnx(tmp_path)
+
+
+def test_noting_attention_changes_nothing_afterwards():
+    src, tgt = batch(shipped().model)
+    before = logits_of(shipped().model, src, tgt)
+    with noted_attention(shipped().model) as notes:
+        close(logits_of(shipped().model, src, tgt), before, atol=1e-4)
+    assert len(notes) == 3 * shipped().model.config.N
+    assert torch.equal(logits_of(shipped().model, src, tgt), before)
+
+
+def test_the_code_in_the_readme_translates(onnx_folders, monkeypatch):
+    lines = [*PHRASES[:4], "March [eos] 3 [pad]"]
+    found = readme_texts(onnx_folders / "shipped", lines, monkeypatch)
+    assert found == shipped().translate(lines, SearchOptions(beam_size=1))
