@@ -79,7 +79,7 @@ class MarianFeedForward(FeedForward):
 # %% ../../nbs/after/pretrained.ipynb #cell21
 @dataclass(frozen=True)
 class MarianConfig(TransformerConfig):
-    """The architecture of a Marian model, with `N` encoder and `decoder_N` decoder layers."""
+    """The architecture of a Marian model, with its own number of decoder layers."""
 
     kind: str = "marian"
     activation: str = "swish"
@@ -145,7 +145,7 @@ def stream_axis(name: str) -> int | None:
 def reorder_stream(
     weights: dict[str, Tensor], order: Int[Tensor, "d_model"]
 ) -> dict[str, Tensor]:
-    """The same function with its stream in another order; `order.argsort()` undoes it."""
+    """The same function, its stream in another order; `order.argsort()` undoes it."""
     reordered = {}
     for name, weight in weights.items():
         axis = stream_axis(name)
@@ -257,7 +257,7 @@ def _check_kind(found: dict[str, Any], path: Path) -> None:
                 f"{value}"
             )
 
-# %% ../../nbs/after/pretrained.ipynb #cell46
+# %% ../../nbs/after/pretrained.ipynb #cell47
 def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
     """The tensors of model.safetensors, or else of pytorch_model.bin.
 
@@ -285,7 +285,7 @@ def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
         )
     return tensors
 
-# %% ../../nbs/after/pretrained.ipynb #cell48
+# %% ../../nbs/after/pretrained.ipynb #cell49
 def one_to_a_name(
     tensors: dict[str, Tensor], config: MarianConfig, path: Path
 ) -> dict[str, Tensor]:
@@ -324,7 +324,7 @@ def one_to_a_name(
             )
     return found
 
-# %% ../../nbs/after/pretrained.ipynb #cell50
+# %% ../../nbs/after/pretrained.ipynb #cell51
 def convert_weights(
     tensors: dict[str, Tensor], config: MarianConfig, path: Path
 ) -> dict[str, Tensor]:
@@ -344,8 +344,8 @@ def convert_weights(
         if tensor.numel() != shape.numel() or tensor.shape[-1:] != shape[-1:]:
             raise UserError(
                 f"{path}: tensor {theirs!r} has shape {tuple(tensor.shape)} and "
-                f"config.json asks for {tuple(shape)}: the files don't belong together, "
-                "download them again"
+                f"config.json asks for {tuple(shape)}: the files don't belong "
+                "together, download them again"
             )
         ours[name] = tensor.reshape(shape)
     if found:
@@ -354,13 +354,13 @@ def convert_weights(
         )
     return reorder_stream(ours, sines_first(config.d_model).argsort())
 
-# %% ../../nbs/after/pretrained.ipynb #cell59
+# %% ../../nbs/after/pretrained.ipynb #cell60
 def split_code(text: str) -> tuple[str, str]:
     """A language code such as '>>deu<<' at the front of a text, or '', and the rest."""
     end = text.find("<<") + 2
     return (text[:end], text[end:]) if text.startswith(">>") and end > 1 else ("", text)
 
-# %% ../../nbs/after/pretrained.ipynb #cell62
+# %% ../../nbs/after/pretrained.ipynb #cell63
 class Pieces:
     """One side's tokenizer: a SentencePiece model and the ids of its pieces."""
 
@@ -413,7 +413,7 @@ class Pieces:
         cut = [self.names[i] for i in ids if i not in special and i in self.names]
         return self.processor.decode_pieces(cut).replace("▁", " ").strip()
 
-# %% ../../nbs/after/pretrained.ipynb #cell64
+# %% ../../nbs/after/pretrained.ipynb #cell65
 @dataclass(frozen=True, eq=False)
 class MarianTokenizer(PairTokenizer):
     """Text to ids and back for a Marian model; both sides may share a table of ids."""
@@ -457,7 +457,7 @@ class MarianTokenizer(PairTokenizer):
         return [self.target.names[i] for i in self.target.encode(text)]
 
     def unknown_characters(self, text: str) -> list[str]:
-        """Code and characters that the source's vocabulary lacks, or else its pieces."""
+        """Code and characters that the source's vocabulary lacks, or else pieces."""
         code, rest = split_code(text)
         lacking = [code] * (bool(code) and code not in self.source.vocab)
         for character in dict.fromkeys(rest):
@@ -489,7 +489,7 @@ class MarianTokenizer(PairTokenizer):
         sides = read_pieces(folder, found["joint"])
         return cls(*sides, found["src_lang"], found["tgt_lang"])
 
-# %% ../../nbs/after/pretrained.ipynb #cell66
+# %% ../../nbs/after/pretrained.ipynb #cell67
 def read_pieces(folder: Path, joint: bool) -> tuple[Pieces, Pieces]:
     """Both sides of a tokenizer; a `joint` one has one table of ids.
 
@@ -518,7 +518,7 @@ def _read_side(path: Path, vocab_path: Path) -> Pieces:
             f"{path} is damaged or no SentencePiece model: download it again"
         ) from None
 
-# %% ../../nbs/after/pretrained.ipynb #cell68
+# %% ../../nbs/after/pretrained.ipynb #cell69
 def read_marian_tokenizer(
     folder: Path, src_lang: str | None = None, tgt_lang: str | None = None
 ) -> MarianTokenizer:
@@ -538,7 +538,7 @@ def read_marian_tokenizer(
     sides = read_pieces(folder, not found.get("separate_vocabs", False))
     return MarianTokenizer(*sides, str(src), str(tgt))
 
-# %% ../../nbs/after/pretrained.ipynb #cell72
+# %% ../../nbs/after/pretrained.ipynb #cell73
 def check_vocabulary(
     config: MarianConfig, tokenizer: MarianTokenizer, folder: Path
 ) -> None:
@@ -556,7 +556,7 @@ def check_vocabulary(
                 "they don't belong together"
             )
 
-# %% ../../nbs/after/pretrained.ipynb #cell74
+# %% ../../nbs/after/pretrained.ipynb #cell75
 def is_marian(folder: str | Path) -> bool:
     """Whether a model folder was written by `import_marian`.
 
@@ -565,7 +565,7 @@ def is_marian(folder: str | Path) -> bool:
     architecture = read_json(Path(folder) / "config.json").get("architecture")
     return isinstance(architecture, dict) and architecture.get("kind") == "marian"
 
-# %% ../../nbs/after/pretrained.ipynb #cell75
+# %% ../../nbs/after/pretrained.ipynb #cell76
 def import_marian(
     folder: str | Path,
     out: str | Path,
@@ -590,7 +590,7 @@ def import_marian(
     with whole_folder(out, written_here) as draft:
         write_model(draft, weights, config, tokenizer)
 
-# %% ../../nbs/after/pretrained.ipynb #cell79
+# %% ../../nbs/after/pretrained.ipynb #cell80
 def load_marian(
     folder: str | Path, device: str | torch.device = "cpu"
 ) -> tuple[MarianTransformer, MarianTokenizer]:
@@ -605,7 +605,7 @@ def load_marian(
     fill(model, read_weights(folder), folder)
     return model.to(device).eval(), tokenizer
 
-# %% ../../nbs/after/pretrained.ipynb #cell87
+# %% ../../nbs/after/pretrained.ipynb #cell88
 def head_width(config: TransformerConfig) -> int:
     """d_model / h, the size of every head in Marian and CTranslate2.
 
@@ -615,12 +615,12 @@ def head_width(config: TransformerConfig) -> int:
     if rest or max(config.d_k, config.d_v) > width:
         raise UserError(
             f"d_k is {config.d_k} and d_v is {config.d_v}, but this format's heads "
-            f"have d_model / h = {config.d_model} / {config.h} entries: export to onnx, "
-            "which takes heads of any size"
+            f"have d_model / h = {config.d_model} / {config.h} entries: export to onnx "
+            "instead"
         )
     return width
 
-# %% ../../nbs/after/pretrained.ipynb #cell89
+# %% ../../nbs/after/pretrained.ipynb #cell90
 def widen_heads(
     weights: dict[str, Tensor], config: TransformerConfig
 ) -> dict[str, Tensor]:
@@ -646,7 +646,7 @@ def _widen(weight: Tensor, h: int, width: int) -> Tensor:
     padding = [0, 0] * (weight.dim() - 1) + [0, width - heads.size(1)]
     return F.pad(heads, padding).flatten(0, 1)
 
-# %% ../../nbs/after/pretrained.ipynb #cell91
+# %% ../../nbs/after/pretrained.ipynb #cell92
 def weights_of(model: Transformer) -> dict[str, Tensor]:
     """Copies of a model's weights by name, in float32 on the CPU."""
     return {
@@ -654,7 +654,7 @@ def weights_of(model: Transformer) -> dict[str, Tensor]:
         for name, weight in model.named_parameters()
     }
 
-# %% ../../nbs/after/pretrained.ipynb #cell96
+# %% ../../nbs/after/pretrained.ipynb #cell97
 def marian_weights(model: Transformer) -> dict[str, Tensor]:
     """The weights of a `MarianMTModel` that computes the same scores.
 
@@ -679,7 +679,7 @@ def marian_weights(model: Transformer) -> dict[str, Tensor]:
         named["model.shared.weight"] = shared
     return {name: weight.contiguous() for name, weight in named.items()}
 
-# %% ../../nbs/after/pretrained.ipynb #cell98
+# %% ../../nbs/after/pretrained.ipynb #cell99
 def marian_config(config: TransformerConfig) -> dict[str, Any]:
     """The content of config.json for a `MarianMTModel` of this architecture."""
     ours = {"activation": "relu", "decoder_N": config.N} | config.to_dict()
@@ -693,9 +693,9 @@ def marian_config(config: TransformerConfig) -> dict[str, Any]:
         **settings,
     }
 
-# %% ../../nbs/after/pretrained.ipynb #cell100
+# %% ../../nbs/after/pretrained.ipynb #cell101
 def marian_generation(config: TransformerConfig) -> dict[str, Any]:
-    """The content of generation_config.json; its `max_length` counts the begin token."""
+    """The content of generation_config.json, whose `max_length` counts the begin."""
     barred = sorted({config.pad_id, config.bos_id})
     return {
         "pad_token_id": config.pad_id,
@@ -708,15 +708,15 @@ def marian_generation(config: TransformerConfig) -> dict[str, Any]:
         "max_length": config.max_length + 1,
     }
 
-# %% ../../nbs/after/pretrained.ipynb #cell102
+# %% ../../nbs/after/pretrained.ipynb #cell103
 def self_contained(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy that makes runs of white space one space, as `Translator` does before it."""
+    """A copy that makes runs of white space one space, as `Translator` does."""
     copy = Tokenizer.from_str(tokenizer.to_str())
     spaces = [normalizers.Replace(Regex(r"[\s\x1c-\x1f]+"), " "), normalizers.Strip()]
     copy.normalizer = normalizers.Sequence([*spaces, copy.normalizer])
     return copy
 
-# %% ../../nbs/after/pretrained.ipynb #cell103
+# %% ../../nbs/after/pretrained.ipynb #cell104
 def write_tokenizer(folder: Path, tokenizer: PairTokenizer) -> None:
     """Write a tokenizer's own files; those of byte pairs need nothing before them."""
     if not isinstance(tokenizer, MarianTokenizer):
@@ -725,7 +725,7 @@ def write_tokenizer(folder: Path, tokenizer: PairTokenizer) -> None:
         tokenizer = replace(tokenizer, source=source, target=target)
     tokenizer.save(folder)
 
-# %% ../../nbs/after/pretrained.ipynb #cell104
+# %% ../../nbs/after/pretrained.ipynb #cell105
 def marian_tokenizer_config(
     tokenizer: PairTokenizer, config: TransformerConfig
 ) -> dict[str, Any]:
@@ -747,7 +747,7 @@ def marian_tokenizer_config(
         "clean_up_tokenization_spaces": False,
     }
 
-# %% ../../nbs/after/pretrained.ipynb #cell106
+# %% ../../nbs/after/pretrained.ipynb #cell107
 def write_readme(
     folder: Path, form: str, tokenizer: PairTokenizer, code: str, notes: list[str]
 ) -> None:
@@ -769,7 +769,7 @@ def write_readme(
     parts.append("\n".join(f"- {note}" for note in notes))
     (folder / "README.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
-# %% ../../nbs/after/pretrained.ipynb #cell108
+# %% ../../nbs/after/pretrained.ipynb #cell109
 def export_marian(
     model: Transformer, tokenizer: PairTokenizer, folder: str | Path
 ) -> None:
@@ -795,7 +795,7 @@ def export_marian(
 
 
 def _usage(tokenizer: PairTokenizer) -> str:
-    """Code that translates with `transformers`, whose byte pairs know no target side."""
+    """Code that translates with `transformers`."""
     name, target = "AutoTokenizer, MarianMTModel", "target = source"
     if not isinstance(tokenizer, MarianTokenizer):
         file = "tokenizer.json" if tokenizer.joint else "target_tokenizer.json"
@@ -809,7 +809,7 @@ batch = source(["..."], return_tensors="pt", padding=True)
 outputs = MarianMTModel.from_pretrained(".").generate(**batch)
 texts = target.batch_decode(outputs, skip_special_tokens=True)"""
 
-# %% ../../nbs/after/pretrained.ipynb #cell116
+# %% ../../nbs/after/pretrained.ipynb #cell117
 def marian_parameters(config: MarianConfig) -> dict[str, int]:
     """The number of trained values in each part of the model, counted."""
     parts = {
@@ -829,9 +829,9 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
         counts[part] += parameter.numel()
     return counts
 
-# %% ../../nbs/after/pretrained.ipynb #cell118
+# %% ../../nbs/after/pretrained.ipynb #cell119
 def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
-    """Operations of one sentence pair, forward and backward, in matrix products only."""
+    """Operations of one sentence pair, forward and backward, in matrix products."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
     per_pair = 2 * config.h * (config.d_k + config.d_v)
     encoder_layer = (
@@ -841,7 +841,7 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
-# %% ../../nbs/after/pretrained.ipynb #cell119
+# %% ../../nbs/after/pretrained.ipynb #cell120
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
     """Parameters by part, and operations for `length` tokens on both sides."""
     if isinstance(config, MarianConfig):

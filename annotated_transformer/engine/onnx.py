@@ -34,7 +34,7 @@ from .ctranslate2 import needed
 def noted_attention(
     model: nn.Module,
 ) -> Iterator[list[Float[Tensor, "batch h query key"]]]:
-    """Within this context every attention of the model appends its weights to a list."""
+    """In this context every attention of the model appends its weights to a list."""
     notes: list[Tensor] = []
 
     def attend(module: MultiHeadAttention, query, key, value, mask=None) -> Tensor:
@@ -114,7 +114,7 @@ def to_onnx(
     varying: dict[str, dict[int, Any]],
     path: Path,
 ) -> None:
-    """Record a module on example inputs; `varying` gives the axes whose sizes may vary."""
+    """Record a module on example inputs; `varying` names the axes that may vary."""
     with _quietly(), torch.inference_mode():
         torch.onnx.export(
             module.eval(),
@@ -192,9 +192,9 @@ def export_onnx(
         write_tokenizer(draft, tokenizer)
         notes = [
             f"Sources and outputs have at most {model.config.max_length} tokens.",
-            "encoder.onnx runs once for a batch, decoder_step.onnx once for each token; "
-            "greedy_onnx is the loop around them, in NumPy, and short enough to be "
-            "written in another language.",
+            "encoder.onnx runs once for a batch, decoder_step.onnx once for each "
+            "token; greedy_onnx is the loop around them, in NumPy, and short enough to "
+            "be written in another language.",
         ]
         write_readme(draft, "onnx", tokenizer, _usage(tokenizer), notes)
 

@@ -41,6 +41,9 @@ from annotated_transformer.after.pretrained import (
     marian_generation,
     marian_weights,
 )
+from annotated_transformer.data.batching import TokenizedPairs, collate, token_batches
+from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.tokenizer import PairTokenizer
 from annotated_transformer.engine.runs import prepare
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.training.recipes import recipe
