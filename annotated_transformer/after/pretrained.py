@@ -725,7 +725,7 @@ def write_tokenizer(folder: Path, tokenizer: PairTokenizer) -> None:
         tokenizer = replace(tokenizer, source=source, target=target)
     tokenizer.save(folder)
 
-# %% ../../nbs/after/pretrained.ipynb #cell105
+# %% ../../nbs/after/pretrained.ipynb #cell106
 def marian_tokenizer_config(
     tokenizer: PairTokenizer, config: TransformerConfig
 ) -> dict[str, Any]:
@@ -747,7 +747,7 @@ def marian_tokenizer_config(
         "clean_up_tokenization_spaces": False,
     }
 
-# %% ../../nbs/after/pretrained.ipynb #cell107
+# %% ../../nbs/after/pretrained.ipynb #cell108
 def write_readme(
     folder: Path, form: str, tokenizer: PairTokenizer, code: str, notes: list[str]
 ) -> None:
@@ -769,7 +769,7 @@ def write_readme(
     parts.append("\n".join(f"- {note}" for note in notes))
     (folder / "README.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
-# %% ../../nbs/after/pretrained.ipynb #cell109
+# %% ../../nbs/after/pretrained.ipynb #cell110
 def export_marian(
     model: Transformer, tokenizer: PairTokenizer, folder: str | Path
 ) -> None:
@@ -809,7 +809,7 @@ batch = source(["..."], return_tensors="pt", padding=True)
 outputs = MarianMTModel.from_pretrained(".").generate(**batch)
 texts = target.batch_decode(outputs, skip_special_tokens=True)"""
 
-# %% ../../nbs/after/pretrained.ipynb #cell117
+# %% ../../nbs/after/pretrained.ipynb #cell118
 def marian_parameters(config: MarianConfig) -> dict[str, int]:
     """The number of trained values in each part of the model, counted."""
     parts = {
@@ -829,7 +829,7 @@ def marian_parameters(config: MarianConfig) -> dict[str, int]:
         counts[part] += parameter.numel()
     return counts
 
-# %% ../../nbs/after/pretrained.ipynb #cell119
+# %% ../../nbs/after/pretrained.ipynb #cell120
 def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     """Operations of one sentence pair, forward and backward, in matrix products."""
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
@@ -841,7 +841,7 @@ def marian_flops(config: MarianConfig, src_len: int, tgt_len: int) -> Flops:
     forward = even + (config.N - config.decoder_N) * encoder_layer
     return Flops(forward, 2 * forward)
 
-# %% ../../nbs/after/pretrained.ipynb #cell120
+# %% ../../nbs/after/pretrained.ipynb #cell121
 def costs_of(config: TransformerConfig, length: int) -> tuple[dict[str, int], Flops]:
     """Parameters by part, and operations for `length` tokens on both sides."""
     if isinstance(config, MarianConfig):
