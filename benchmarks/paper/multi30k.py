@@ -40,7 +40,7 @@ from annotated_transformer.training.checkpoint import (
     checkpoints,
     load_model,
 )
-from annotated_transformer.training.loss import smoothed_cross_entropy, token_places
+from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search
 from annotated_transformer.translation.bleu import scores
@@ -129,11 +129,9 @@ def smoothed_validation(run: Path, checkpoint: Path) -> float:
     loss, tokens = 0.0, 0
     for rows in token_batches(pairs.src_lengths, pairs.tgt_lengths, 8_192):
         batch = collate(pairs, rows)
-        places = token_places(batch.tgt_out, model.config.pad_id)
-        logits = model(batch.src, batch.tgt_in).flatten(0, 1)[places]
-        loss += smoothed_cross_entropy(
-            logits, batch.tgt_out.flatten()[places], 0.1
-        ).item()
+        real = batch.tgt_out != model.config.pad_id
+        logits = model(batch.src, batch.tgt_in)[real]
+        loss += smoothed_cross_entropy(logits, batch.tgt_out[real], 0.1).item()
         tokens += batch.tokens
     return loss / tokens
 
