@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from annotated_transformer import cli
+from annotated_transformer.cli.plan import change
 from annotated_transformer.training.recipes import recipe
 from benchmarks.scale import gpu, growth
 
@@ -258,7 +258,7 @@ def test_decoding_runs_at_toy_size():
 def test_the_long_runs_ask_for_settings_that_there_are():
     assert len(gpu.ROWS) == 20
     for changes in gpu.ROWS.values():
-        cli.change(recipe("multi30k-en-de-tiny"), ["seed=2", "steps=2000", *changes])
+        change(recipe("multi30k-en-de-tiny"), ["seed=2", "steps=2000", *changes])
 
 
 @pytest.mark.slow

@@ -71,7 +71,10 @@ class SlicedLoss(torch.autograd.Function):
             if ctx.needs_input_grad[0]:  # not so in validation
                 slope = slope.to(dtype)
                 by_hidden[part] = slope @ matrix
-                by_weight += slope.T @ x[part]
+                if dtype == weight.dtype:  # added as it is made
+                    by_weight.addmm_(slope.T, x[part])
+                else:
+                    by_weight += slope.T @ x[part]
             del logits, slope  # before the next slice makes its own
         ctx.save_for_backward(by_hidden, by_weight)
         return loss
@@ -92,7 +95,9 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
     return kept.view(x.shape).to(x.dtype).mul_(65_536 / (65_536 - dropped))
 
 # %% ../../nbs/engine/update.ipynb #cell14
-def _dropout(x: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+def _dropout(
+    x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """`F.dropout` with cheaper random numbers, in the type that products run in."""
     x = x.to(working_dtype(x))
     if not training or p in (0, 1) or torch.compiler.is_compiling():
@@ -141,14 +146,16 @@ class FastObjective(nn.Module):
     ) -> Float[Tensor, ""]:
         """The loss summed over real target tokens; not smoothed in evaluation mode."""
         config, matrix = self.model.config, self.model.tgt_embedding.weight
+        target = tgt_out.flatten()
+        places = (target != config.pad_id).nonzero()[:, 0]  # a GPU is asked while idle
         with CPUFunctions() if src.device.type == "cpu" else nullcontext():
             memory, src_mask = self.model.encode(src)
-            hidden = self.model.decode(tgt_in, memory, src_mask).flatten(0, 1)
-        places = (tgt_out.flatten() != config.pad_id).nonzero()[:, 0]
-        hidden = hidden.index_select(0, places)
-        target = tgt_out.flatten().index_select(0, places)
+            hidden = self.model.decode(tgt_in, memory, src_mask)
+        hidden = hidden.flatten(0, 1).index_select(0, places)
         smoothing = self.smoothing if self.training else 0.0
-        return SlicedLoss.apply(hidden, matrix, target, smoothing, config.d_model)
+        return SlicedLoss.apply(
+            hidden, matrix, target[places], smoothing, config.d_model
+        )
 
 # %% ../../nbs/engine/update.ipynb #cell18
 def fused_adam(model: nn.Module) -> torch.optim.Adam:
