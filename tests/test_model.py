@@ -2,15 +2,28 @@
 with a cache and without.
 """
 
+import copy
+import io
+import json
 import math
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
 from torch import nn
 
-from annotated_transformer.model.attention import causal_mask, padding_mask
+import annotated_transformer
+from annotated_transformer.model.attention import (
+    MultiHeadAttention,
+    causal_mask,
+    padding_mask,
+)
 from annotated_transformer.model.config import BOS, EOS, PAD, TransformerConfig
 from annotated_transformer.model.layers import AddNorm, DecoderLayer, EncoderLayer
 from annotated_transformer.model.position import (
@@ -341,6 +354,21 @@ def test_reorder_before_the_first_step():
     )
 
 
+@pytest.mark.parametrize("beam_size", [1, 2, 3])
+def test_start_gives_each_source_neighbouring_rows(beam_size):
+    model, whole = random_model(), random_model()(SRC, TGT)
+    cache = model.start(SRC, beam_size)
+    for place, tokens in enumerate(TGT.unbind(1)):
+        rows = model.step(tokens.repeat_interleave(beam_size), cache)
+        expected = whole[:, place].repeat_interleave(beam_size, dim=0)
+        assert torch.allclose(rows, expected, atol=1e-5)
+
+
+def test_start_of_no_sources():
+    cache = random_model().start(SRC[:0], beam_size=2)
+    assert random_model().step(TGT[:0, 0], cache).shape == (0, 40)
+
+
 # ---- too long ----
 
 
@@ -474,3 +502,232 @@ def test_first_loss_is_that_of_a_model_that_knows_nothing():
             Transformer(config)(src, tgt).flatten(0, 1), answer.flatten()
         )
     assert abs(loss.item() - math.log(1000) - 0.5) < 0.15
+
+
+# ---- an ordinary PyTorch module ----
+
+
+def train_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+    """One update on the example; the loss before it."""
+    answer = torch.cat([TGT[:, 1:], torch.full((3, 1), EOS)], dim=1).flatten()
+    scores = model(SRC, TGT).flatten(0, 1)
+    loss = F.cross_entropy(scores, answer, ignore_index=PAD)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+COMPILED = """
+import torch
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+
+config = TransformerConfig(src_vocab_size=40, tgt_vocab_size=40, N=1, d_model=32,
+                           d_ff=48, h=4, d_k=8, d_v=8, dropout=0.0, max_length=16)
+torch.manual_seed(0)
+model, src, tgt = Transformer(config), *torch.randint(4, 40, (2, 3, 6))
+compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+noise, found = torch.randn(3, 6, 40), []
+for run in (model, compiled):
+    scores = run(src, tgt)
+    gradients = torch.autograd.grad((scores * noise).sum(), model.parameters())
+    found.append([scores, *gradients])
+assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*found, strict=True))
+"""
+
+
+def test_compiled_whole_it_equals_eager_forward_and_backward():
+    """In a process of its own: the compiler can't trace the tests' checks of shapes."""
+    subprocess.run([sys.executable, "-c", COMPILED], check=True, timeout=300)
+
+
+def attentions(model: nn.Module) -> list[MultiHeadAttention]:
+    return [m for m in model.modules() if isinstance(m, MultiHeadAttention)]
+
+
+def test_hooks_on_projections_are_called_in_a_pass_and_in_a_step():
+    model, called = random_model(), []
+    for number, attention in enumerate(attentions(model)):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            attention.get_submodule(name).register_forward_hook(
+                lambda *_, key=(number, name): called.append(key)
+            )
+    every = [(i, f"W_{letter}") for i in range(3 + 2 * 3) for letter in "KOQV"]
+    model(SRC, TGT)
+    assert sorted(called) == every
+    called.clear()
+    cache = model.start(SRC)
+    model.step(TGT[:, 0], cache)
+    assert sorted(called) == every
+    called.clear()
+    model.step(TGT[:, 1], cache)
+    assert len(called) == 3 * (4 + 2), "the source's keys and values are kept"
+
+
+class LowRank(nn.Module):
+    """W x + B A x: a LoRA adapter around a linear layer, by hand."""
+
+    def __init__(self, linear: nn.Linear, rank: int):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.A = nn.Linear(linear.in_features, rank, bias=False)
+        self.B = nn.Linear(rank, linear.out_features, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) + self.B(self.A(x))
+
+
+def test_an_adapter_acts_alike_in_a_pass_and_in_steps_and_learns():
+    model = random_model().requires_grad_(False)
+    plain, merged = model(SRC, TGT), copy.deepcopy(model)
+    for attention in attentions(model):
+        attention.W_Q = LowRank(attention.W_Q, rank=2)
+        attention.W_V = LowRank(attention.W_V, rank=2)
+    adapted = model(SRC, TGT)
+    assert (adapted - plain).abs().max() > 0.01
+    assert torch.allclose(stepwise(model, SRC, TGT), adapted, atol=1e-5)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    assert len(trained) == 2 * 2 * len(attentions(model))
+    optimizer = torch.optim.Adam(trained, lr=0.01)
+    losses = [train_step(model, optimizer) for _ in range(10)]
+    assert losses[-1] < losses[0]
+    with torch.no_grad():
+        for ours, other in zip(attentions(model), attentions(merged), strict=True):
+            for name in ("W_Q", "W_V"):
+                lora = ours.get_submodule(name)
+                other.get_submodule(name).weight += lora.B.weight @ lora.A.weight
+    assert torch.allclose(merged(SRC, TGT), model(SRC, TGT), atol=1e-5)
+
+
+def test_pefts_lora_on_queries_and_values():
+    peft = pytest.importorskip("peft")
+    model = random_model()
+    plain = model(SRC, TGT)
+    wrapped = peft.get_peft_model(
+        model, peft.LoraConfig(r=2, target_modules=["W_Q", "W_V"])
+    )
+    assert torch.equal(wrapped(SRC, TGT), plain), "LoRA starts at zero"
+    trained = [p for p in wrapped.parameters() if p.requires_grad]
+    assert len(trained) == 2 * 2 * len(attentions(model))
+    optimizer = torch.optim.Adam(trained, lr=0.05)
+    losses = [train_step(wrapped, optimizer) for _ in range(10)]
+    assert losses[-1] < losses[0]
+    wrapped.eval()
+    adapted = wrapped(SRC, TGT)
+    assert (adapted - plain).abs().max() > 0.01
+    assert torch.allclose(stepwise(model, SRC, TGT), adapted, atol=1e-5)
+    merged = wrapped.merge_and_unload()
+    assert torch.allclose(merged(SRC, TGT), adapted, atol=1e-5)
+
+
+VOCABULARIES = pytest.mark.parametrize(
+    "changes", [{}, {"shared_vocab": False, "src_vocab_size": 50}]
+)
+
+
+@VOCABULARIES
+def test_a_saved_file_loads_strictly(tmp_path, changes):
+    model, other = random_model(**changes), Transformer(replace(SMALL, **changes))
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    tensors = load_file(tmp_path / "model.safetensors")
+    assert list(tensors) == sorted(name for name, _ in model.named_parameters())
+    assert not any(other.load_state_dict(tensors))
+    assert torch.equal(other.eval()(SRC, TGT), model(SRC, TGT))
+
+
+def test_the_shipped_model_loads_strictly():
+    folder = Path(annotated_transformer.__file__).parent / "pretrained/phrasebook-en-de"
+    about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    model = Transformer(TransformerConfig.from_dict(about["architecture"]))
+    assert not any(model.load_state_dict(load_file(folder / "model.safetensors")))
+
+
+@VOCABULARIES
+def test_a_model_without_memory_is_filled_from_a_file(changes):
+    model = random_model(**changes)
+    with torch.device("meta"):
+        other = Transformer(replace(SMALL, **changes))
+    other.to_empty(device="cpu")
+    other.positions.table.fill_(math.nan)  # what stands in fresh memory may be anything
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other.eval()(SRC, TGT), model(SRC, TGT))
+
+
+@VOCABULARIES
+@pytest.mark.parametrize("way", ["deepcopy", "pickle", "torch.save"])
+def test_a_copy_is_whole_and_apart(way, changes):
+    model = random_model(**changes)
+    before = model(SRC, TGT)
+    if way == "torch.save":
+        file = io.BytesIO()
+        torch.save(model, file)
+        file.seek(0)
+        other = torch.load(file, weights_only=False)
+    else:
+        other = (
+            copy.deepcopy(model)
+            if way == "deepcopy"
+            else pickle.loads(pickle.dumps(model))
+        )
+    assert torch.equal(other(SRC, TGT), before)
+    shared = model.config.shared_vocab
+    assert (other.src_embedding is other.tgt_embedding) == shared
+    train_step(other, torch.optim.SGD(other.parameters(), lr=0.1))
+    other.load_state_dict(other.state_dict())
+    assert torch.equal(model(SRC, TGT), before)
+    assert not torch.equal(other(SRC, TGT), before)
+
+
+@VOCABULARIES
+def test_to_moves_everything(changes):
+    model = random_model(**changes)
+    single = model(SRC, TGT)
+    assert model.to("cpu") is model
+    double = model.to(torch.float64)(SRC, TGT)
+    assert double.dtype == torch.float64
+    assert torch.allclose(double.float(), single, atol=1e-5)
+    assert stepwise(model, SRC, TGT).dtype == torch.float64
+    on_meta = model.to("meta")
+    tensors = [*on_meta.parameters(), *on_meta.buffers(), on_meta.src_embedding.weight]
+    assert all(tensor.is_meta for tensor in tensors)
+    assert on_meta(SRC.to("meta"), TGT.to("meta")).is_meta
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_autocast_does_the_rest(positions):
+    model = random_model(positions=positions)
+    exact = model(SRC, TGT)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert model.embed(model.tgt_embedding, TGT).dtype == torch.float32
+        rounded, steps = model(SRC, TGT), stepwise(model, SRC, TGT)
+    assert rounded.dtype == steps.dtype == torch.bfloat16
+    for scores in (rounded, steps):
+        assert (scores.float() - exact).abs().max() < 0.1
+    weighted_sum(rounded.float()).backward()
+    grads = [parameter.grad for parameter in model.parameters()]
+    assert all(g.dtype == torch.float32 and g.isfinite().all() for g in grads)
+
+
+def test_saved_tensors_keep_their_names():
+    """A change here would make every saved model unreadable."""
+    attention, norm = [f"W_{letter}.weight" for letter in "QKVO"], ["weight", "bias"]
+    network = [f"W_{i}.{kind}" for i in (1, 2) for kind in norm]
+    layers = {
+        "encoder.layers.0": ["self_attention"],
+        "decoder.layers.0": ["self_attention", "source_attention"],
+    }
+    expected = {"src_embedding.weight", "tgt_embedding.weight", "positions.table"}
+    for layer, kinds in layers.items():
+        after = ["attention"] if len(kinds) == 1 else kinds
+        expected |= {f"{layer}.{kind}.{name}" for kind in kinds for name in attention}
+        expected |= {f"{layer}.feed_forward.{name}" for name in network}
+        expected |= {
+            f"{layer}.after_{kind}.norm.{name}"
+            for kind in [*after, "feed_forward"]
+            for name in norm
+        }
+    model = random_model(N=1, positions="learned", shared_vocab=False)
+    assert set(model.state_dict()) == expected
+    shared = random_model(N=1, positions="learned")
+    assert set(shared.state_dict()) == expected - {"src_embedding.weight"}

@@ -72,8 +72,7 @@ def seeded():
     torch.manual_seed(0)
 
 
-# -- attention
-# -------------------------------------------------------------------------------------------------------
+# ---- attention ----
 
 
 def attention_in_loops(query, key, value, mask):
@@ -232,8 +231,7 @@ def test_order_means_nothing_without_a_mask():
     close(ours(x, x[:, order]), ours(x, x), 1e-12)
 
 
-# -- masks
-# -----------------------------------------------------------------------------------------------------------
+# ---- masks ----
 
 
 def test_masks_say_may_attend():
@@ -321,8 +319,7 @@ def test_shapes_that_do_not_fit_are_named(query, key, value):
         attention(torch.randn(query), torch.randn(key), torch.randn(value))
 
 
-# -- feed-forward
-# ----------------------------------------------------------------------------------------------------
+# ---- feed-forward ----
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -366,8 +363,7 @@ def test_feed_forward_is_two_convolutions_and_one_position_at_a_time():
     ]
 
 
-# -- embedding
-# -------------------------------------------------------------------------------------------------------
+# ---- embedding ----
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -404,8 +400,7 @@ def test_size_of_token_vectors_depends_on_neither_vocabulary_nor_model(vocab, d_
     assert abs(embedding.logits(hidden).std().item() - 1) < 0.05
 
 
-# -- configuration
-# ---------------------------------------------------------------------------------------------------
+# ---- configuration ----
 
 
 SIZES = [
