@@ -33,18 +33,8 @@ from annotated_transformer.model.position import (
 )
 from annotated_transformer.model.transformer import Transformer
 
-SMALL = TransformerConfig(
-    src_vocab_size=40,
-    tgt_vocab_size=40,
-    N=3,
-    d_model=32,
-    d_ff=48,
-    h=4,
-    d_k=8,
-    d_v=8,
-    dropout=0.0,
-    max_length=16,
-)
+SIZES = dict(N=3, d_model=32, d_ff=48, h=4, d_k=8, d_v=8, max_length=16)
+SMALL = TransformerConfig(src_vocab_size=40, tgt_vocab_size=40, dropout=0.0, **SIZES)
 SRC = torch.tensor(
     [[5, 6, 7, 8, EOS], [9, 10, EOS, PAD, PAD], [11, EOS, PAD, PAD, PAD]]
 )

@@ -9,6 +9,7 @@ __all__ = ['PAD', 'BOS', 'EOS', 'UNK', 'TransformerConfig', 'check_config', 'tab
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
+from typing import Any
 
 from ..errors import UserError, nearest
 
@@ -39,15 +40,15 @@ class TransformerConfig:
     bos_id: int = BOS
     eos_id: int = EOS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_config(self)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """The fields as plain JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict) -> "TransformerConfig":
+    def from_dict(cls, values: dict[str, Any]) -> "TransformerConfig":
         """A configuration from `to_dict`'s values; a missing field takes its default.
 
         Raises: UserError for an unknown field or as `check_config`.
@@ -70,17 +71,8 @@ def check_config(config: TransformerConfig) -> None:
 
 def _sizes(config: TransformerConfig) -> Iterator[str]:
     """What is wrong with the sizes."""
-    vocabularies, limit = ("src_vocab_size", "tgt_vocab_size"), 2**31
-    for name in (
-        *vocabularies,
-        "N",
-        "d_model",
-        "d_ff",
-        "h",
-        "d_k",
-        "d_v",
-        "max_length",
-    ):
+    names, limit = "N d_model d_ff h d_k d_v max_length".split(), 2**31
+    for name in ["src_vocab_size", "tgt_vocab_size", *names]:
         value = getattr(config, name)
         if type(value) is not int or not 1 <= value < limit:
             yield (
@@ -148,7 +140,7 @@ def table_3() -> dict[str, TransformerConfig]:
     Label smoothing is no part of the architecture, so its two rows equal base.
     """
     base = TransformerConfig()
-    changes: dict[str, dict] = {
+    changes: dict[str, dict[str, Any]] = {
         "base": {},
         "A-1-head": dict(h=1, d_k=512, d_v=512),
         "A-4-heads": dict(h=4, d_k=128, d_v=128),

@@ -25,14 +25,11 @@ def parameters_by_part(config: TransformerConfig) -> dict[str, int]:
     attention = config.d_model * config.h * (2 * config.d_k + 2 * config.d_v)
     feed_forward = 2 * config.d_model * config.d_ff + config.d_ff + config.d_model
     norm = 2 * config.d_model
-    vocab = config.tgt_vocab_size + (
-        0 if config.shared_vocab else config.src_vocab_size
-    )
+    source = 0 if config.shared_vocab else config.src_vocab_size
+    learned = config.positions == "learned"
     return {
-        "embedding": vocab * config.d_model,
-        "positions": config.max_length * config.d_model
-        if config.positions == "learned"
-        else 0,
+        "embedding": (config.tgt_vocab_size + source) * config.d_model,
+        "positions": config.max_length * config.d_model if learned else 0,
         "encoder attention": config.N * attention,
         "decoder self-attention": config.N * attention,
         "decoder source attention": config.N * attention,
@@ -42,8 +39,9 @@ def parameters_by_part(config: TransformerConfig) -> dict[str, int]:
 
 # %% ../../nbs/model/costs.ipynb #cell9
 def parameter_count(config: TransformerConfig) -> int:
-    """All trained values of the model, a shared matrix counted once; Table 3's last
-    column differs by a little.
+    """All trained values of the model, a shared matrix counted once.
+
+    Table 3's last column differs by a little.
     """
     return sum(parameters_by_part(config).values())
 
@@ -51,51 +49,42 @@ def parameter_count(config: TransformerConfig) -> int:
 def flops_by_part(
     config: TransformerConfig, src_len: int, tgt_len: int
 ) -> dict[str, int]:
-    """Floating-point operations of one forward pass over one sentence pair, in matrix
-    products only.
+    """Floating-point operations of one forward pass over one sentence pair.
 
-    A multiplication and its addition count as two. Masked scores count too, since they
-    are computed.
+    In matrix products only; a multiplication and its addition count as two. Masked
+    scores count too, since they are computed.
     """
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
     per_pair = 2 * config.h * (config.d_k + config.d_v)
+    tokens, pairs = src_len + tgt_len, src_len**2 + tgt_len**2 + tgt_len * src_len
+    network = config.d_model * config.d_ff
     return {
-        "projections": 3 * config.N * per_token * (src_len + tgt_len),
-        "scores and averages": config.N
-        * per_pair
-        * (src_len**2 + tgt_len**2 + tgt_len * src_len),
-        "feed-forward": 4
-        * config.N
-        * config.d_model
-        * config.d_ff
-        * (src_len + tgt_len),
+        "projections": 3 * config.N * per_token * tokens,
+        "scores and averages": config.N * per_pair * pairs,
+        "feed-forward": 4 * config.N * network * tokens,
         "output layer": 2 * config.d_model * config.tgt_vocab_size * tgt_len,
     }
 
 # %% ../../nbs/model/costs.ipynb #cell28
 class Flops(NamedTuple):
-    """Floating-point operations of one sentence pair; their sum is what a training step
-    spends on it.
-    """
+    """Floating-point operations of one sentence pair; a training step spends both."""
 
     forward: int
     backward: int
 
 # %% ../../nbs/model/costs.ipynb #cell29
 def flops(config: TransformerConfig, src_len: int, tgt_len: int) -> Flops:
-    """Operations forward and backward: each product of the forward pass costs two of
-    its size on the way back.
-    """
+    """Operations forward and backward: each product costs two of its size going back."""
     forward = sum(flops_by_part(config, src_len, tgt_len).values())
     return Flops(forward, 2 * forward)
 
 # %% ../../nbs/model/costs.ipynb #cell42
 def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
-    """Table 1's complexity per layer with its constants: multiply-adds of one layer on
-    n positions of size d.
+    """Table 1's complexity per layer with its constants, in multiply-adds.
 
-    The separable convolution is §4's. k is the width of a convolution's kernel, r the
-    number of positions that restricted self-attention looks at, n at most.
+    One layer on n positions of size d; the separable convolution is §4's. k is the
+    width of a convolution's kernel, r the number of positions that restricted
+    self-attention looks at, n at most.
     """
     return {
         "self-attention": 2 * n * n * d,
@@ -107,8 +96,7 @@ def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
 
 # %% ../../nbs/model/costs.ipynb #cell54
 def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
-    """How many layers until every position depends on all, itself included: Table 1's
-    last column, counted.
+    """How many layers until every position depends on all: Table 1's last column.
 
     Row i of a layer marks the positions that i reads. Raises: UserError if the layers
     given, or as many of them as there are positions, are not enough.
@@ -122,13 +110,11 @@ def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
             break
     raise UserError(
         "these layers do not connect every pair of positions, or not within as many "
-        "layers as there are positions: "
-        "add layers, widen what a position reads or let it read itself"
+        "layers as there are positions: add layers, widen what a position reads or let "
+        "it read itself"
     )
 
 # %% ../../nbs/model/costs.ipynb #cell60
 def hardware_flops(seconds: float, devices: int, sustained: float) -> float:
-    """Table 2's estimate of training cost: time × number of devices × FLOPs each
-    sustains in a second.
-    """
+    """Table 2's estimate of training cost: time × devices × FLOPs sustained a second."""
     return seconds * devices * sustained

@@ -16,7 +16,10 @@ from .feed_forward import FeedForward
 
 # %% ../../nbs/model/layers.ipynb #cell15
 class AddNorm(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))): what surrounds each sub-layer, §3.1, §5.4."""
+    """LayerNorm(x + Dropout(Sublayer(x))): what surrounds each sub-layer, §3.1, §5.4.
+
+    Post-norm, as in the paper.
+    """
 
     def __init__(self, d_model: int, dropout: float):
         super().__init__()
@@ -73,10 +76,8 @@ class LayerCache:
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Go on with these rows, in this order; a row may occur more than once."""
-        self.memory_key, self.memory_value = (
-            self.memory_key[rows],
-            self.memory_value[rows],
-        )
+        self.memory_key = self.memory_key[rows]
+        self.memory_value = self.memory_value[rows]
         self.key, self.value = self.key[rows], self.value[rows]
 
 # %% ../../nbs/model/layers.ipynb #cell28

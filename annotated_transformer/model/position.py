@@ -47,13 +47,10 @@ def rows_of(
     return table[start : start + n]
 
 # %% ../../nbs/model/position.ipynb #cell34
-def _write_table(positions: "SinusoidalPositions", _: object) -> None:
-    """The table is in no checkpoint, so it is written anew when one is loaded."""
-    positions.table.copy_(sinusoids(*positions.table.shape))
-
-
 class SinusoidalPositions(nn.Module):
     """Adds the fixed table of `sinusoids` to the embeddings; nothing is trained or saved."""
+
+    table: Tensor
 
     def __init__(self, max_length: int, d_model: int):
         super().__init__()
@@ -68,6 +65,11 @@ class SinusoidalPositions(nn.Module):
         Raises: UserError past max_length.
         """
         return x + rows_of(self.table, start, x.size(1))
+
+
+def _write_table(positions: SinusoidalPositions, _: object) -> None:
+    """The table is in no checkpoint, so it is written anew when one is loaded."""
+    positions.table.copy_(sinusoids(*positions.table.shape))
 
 # %% ../../nbs/model/position.ipynb #cell44
 class LearnedPositions(nn.Module):
