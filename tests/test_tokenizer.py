@@ -2,7 +2,6 @@
 counts, files and their faults.
 """
 
-import gzip
 import json
 import os
 import pickle
@@ -27,6 +26,7 @@ from annotated_transformer.data.tokenizer import (
     train_bpe,
     train_tokenizer,
 )
+from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import BOS, EOS, PAD, UNK
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
@@ -66,12 +66,21 @@ def test_byte_pairs_are_those_of_the_reference():
 @pytest.mark.parametrize(
     ("split", "lang", "count"),
     [
-        ("train", "en", 377534), ("train", "de", 360706), ("val", "en", 13308), ("val", "de", 12828),
-        ("test_2016_flickr", "en", 12968), ("test_2016_flickr", "de", 12103), ("test_2016_flickr", "fr", 13988),
-        ("test_2017_flickr", "en", 11376), ("test_2017_flickr", "de", 10758), ("test_2017_flickr", "fr", 12596),
-        ("test_2017_mscoco", "en", 5239), ("test_2017_mscoco", "de", 5158), ("test_2017_mscoco", "fr", 5710),
+        ("train", "en", 377534),
+        ("train", "de", 360706),
+        ("val", "en", 13308),
+        ("val", "de", 12828),
+        ("test_2016_flickr", "en", 12968),
+        ("test_2016_flickr", "de", 12103),
+        ("test_2016_flickr", "fr", 13988),
+        ("test_2017_flickr", "en", 11376),
+        ("test_2017_flickr", "de", 10758),
+        ("test_2017_flickr", "fr", 12596),
+        ("test_2017_mscoco", "en", 5239),
+        ("test_2017_mscoco", "de", 5158),
+        ("test_2017_mscoco", "fr", 5710),
     ],
-)  # fmt: skip
+)
 def test_moses_tokens_are_as_many_as_multi30k_states(split, lang, count):
     """Counts in words of Multi30k's README, which are those of its lower-cased,
     Moses-tokenised files.
@@ -87,10 +96,8 @@ def test_moses_tokens_are_as_many_as_multi30k_states(split, lang, count):
 
 
 def test_special_ids(joint):
-    assert [
-        joint.source.token_to_id(token)
-        for token in ("[pad]", "[bos]", "[eos]", "[unk]")
-    ] == [PAD, BOS, EOS, UNK]
+    tokens = ("[pad]", "[bos]", "[eos]", "[unk]")
+    assert [*map(joint.source.token_to_id, tokens)] == [PAD, BOS, EOS, UNK]
     assert joint.src_vocab_size == joint.tgt_vocab_size == 400 and joint.joint
 
 
@@ -131,13 +138,8 @@ def test_decomposed_letters_are_composed(joint):
 
 
 def test_digits_stand_alone_and_words_share_across_punctuation(joint):
-    assert [token.strip("▁") for token in joint.source_tokens("1984")] == [
-        "1",
-        "9",
-        "8",
-        "4",
-        "</s>",
-    ]
+    tokens = [token.strip("▁") for token in joint.source_tokens("1984")]
+    assert tokens == [*"1984", "</s>"]
     assert joint.source_tokens("Monday.")[:-2] == joint.source_tokens("Monday")[:-1]
 
 
@@ -213,7 +215,7 @@ def test_separate_vocabularies(tmp_path):
         texts
     )
     assert again.encode_target(texts) == tokenizer.encode_target(texts)
-    with pytest.raises(ValueError, match="two passes"):
+    with pytest.raises(UserError, match="two passes"):
         train_tokenizer(iter(PAIRS), "en", "de", 300, joint=False)
 
 
@@ -239,32 +241,24 @@ def test_training_is_the_same_each_time():
 
 
 def test_impossible_vocabularies():
-    with pytest.raises(ValueError, match="no text to learn"):
+    with pytest.raises(UserError, match="no text to learn"):
         train_tokenizer([], "en", "de", 100)
-    with pytest.raises(ValueError, match="vocab_size 10 is too small: .* take "):
+    with pytest.raises(UserError, match="vocab_size 10 is too small: .* take "):
         train_tokenizer(PAIRS, "en", "de", 10)
 
 
 def test_at_most_a_thousand_characters():
     rare = "".join(chr(0x4E00 + i) for i in range(3000))
     vocabulary = train_bpe(["the the"] * 9 + [rare], 2000).get_vocab()
-    assert sum(len(token) == 1 for token in vocabulary) == 1000 and {
-        "t",
-        "h",
-        "e",
-        "▁",
-    } <= set(vocabulary)
+    assert sum(len(token) == 1 for token in vocabulary) == 1000
+    assert set("the▁") <= set(vocabulary)
 
 
 def test_saving_and_loading(joint, tmp_path):
     joint.save(tmp_path / "new" / "model")
     again = PairTokenizer.load(tmp_path / "new" / "model")
-    assert again.joint and (
-        again.src_lang,
-        again.tgt_lang,
-        again.moses,
-        again.lowercase,
-    ) == ("en", "de", False, False)
+    assert again.joint and (again.src_lang, again.tgt_lang) == ("en", "de")
+    assert not again.moses and not again.lowercase
     assert again.source.to_str() == joint.source.to_str()
     assert sorted(path.name for path in (tmp_path / "new" / "model").iterdir()) == [
         "text.json",
@@ -291,7 +285,7 @@ def test_damaged_files_are_one_clear_error(joint, tmp_path, name, damage):
         path.write_bytes(whole[: len(whole) // 2])
     elif damage != "gone":
         path.write_bytes(damage if isinstance(damage, bytes) else damage.encode())
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(UserError, match=name):
         PairTokenizer.load(tmp_path)
 
 
@@ -301,25 +295,25 @@ def test_a_tokeniser_that_ends_no_text_is_refused(joint, tmp_path):
     (tmp_path / "tokenizer.json").write_text(
         json.dumps(content | {"post_processor": None})
     )
-    with pytest.raises(ValueError, match=r"doesn't end a text with \[eos\]"):
+    with pytest.raises(UserError, match=r"doesn't end a text with \[eos\]"):
         PairTokenizer.load(tmp_path)
 
 
 def test_foreign_and_newer_files(joint, tmp_path):
     joint.save(tmp_path)
     (tmp_path / "tokenizer.json").write_text(foreign())
-    with pytest.raises(ValueError, match="made by another program"):
+    with pytest.raises(UserError, match="made by another program"):
         PairTokenizer.load(tmp_path)
     settings = json.loads((tmp_path / "text.json").read_text())
     (tmp_path / "text.json").write_text(
         json.dumps({"format": 2, "languages": ["en", "de"]})
     )
     with pytest.raises(
-        ValueError, match="format 2, but this version reads format 1; upgrade"
+        UserError, match="format 2, but this version reads format 1; upgrade"
     ):
         PairTokenizer.load(tmp_path)
     (tmp_path / "text.json").write_text(json.dumps({**settings, "moses": "yes"}))
-    with pytest.raises(ValueError, match="must hold"):
+    with pytest.raises(UserError, match="must hold"):
         PairTokenizer.load(tmp_path)
 
 
@@ -334,13 +328,6 @@ def test_moses_is_imported_only_where_it_is_needed():
         ).stdout
         == "[]\n"
     )
-
-
-@needs_data
-def test_a_gzipped_reference_is_where_it_should_be():
-    assert gzip.decompress(
-        (Path(DATA) / "reference/subword-nmt/bpe.ref.gz").read_bytes()
-    ).startswith(b"#version: 0.2")
 
 
 def test_a_copy_reads_special_tokens_in_a_text_as_text():
