@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from .training.recipes import recipe as recipe
     from .training.trainer import TrainingConfig as TrainingConfig
     from .training.trainer import train as train
+    from .translation.search import SearchOptions as SearchOptions
     from .translation.translator import Translator as Translator
 
 # Where each name of the face comes from; the imports above say the same to tools that
 # read the source: type checkers, editors and the book's cache.
 _HOMES = {
     "Recipe": "training.recipes",
+    "SearchOptions": "translation.search",
     "TrainingConfig": "training.trainer",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",

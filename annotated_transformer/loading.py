@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from .data.tokenizer import PairTokenizer
     from .model.config import TransformerConfig
     from .model.transformer import Transformer
+    from .translation.search import SearchEngine
     from .translation.translator import Translator
 
 SHIPPED = "phrasebook-en-de"
 PRETRAINED = Path(__file__).parent / "pretrained"
-ENGINES = ("torch", "plain", "ctranslate2")
 
 
 def load(
@@ -39,22 +39,56 @@ def load(
     a Marian directory as it was downloaded, or "owner/name" on the Hugging Face Hub.
 
     `device` None is a GPU where there is one, else the CPU. `engine` is what searches:
-    "torch" is the fast form of the model, "plain" the readable one.
+    "torch" is the fast form of the model, "plain" the readable one, "ctranslate2" the
+    program of that name. `precision` is that of its matrix products.
 
     Raises: UserError naming what is missing, damaged, foreign or unknown.
     """
-    from .translation.search import ModelSearch
     from .translation.translator import Translator
 
     if engine not in ENGINES:
         raise UserError(f"unknown engine {engine!r}: {nearest(engine, ENGINES)}")
     place = find_device(device)
     model, tokenizer = open_model(name, place)
-    if engine == "torch":
-        from .engine.decoding import fast
+    return Translator(model, tokenizer, ENGINES[engine](model, tokenizer, precision))
 
-        return Translator(model, tokenizer, ModelSearch(fast(model, precision)))
-    return Translator(model, tokenizer)
+
+# -- engines ---------------------------------------------------------------------------
+
+
+def _torch(model: "Transformer", _: Any, precision: str) -> "SearchEngine":
+    from .engine.decoding import fast
+    from .translation.search import ModelSearch
+
+    return ModelSearch(fast(model, precision))
+
+
+def _plain(model: "Transformer", _: Any, precision: str) -> "SearchEngine":
+    from .translation.search import ModelSearch
+
+    if precision != "float32":
+        raise UserError(
+            f"precision is {precision!r}: the engine 'plain' computes in float32 only; "
+            "take the engine 'torch' or 'ctranslate2'"
+        )
+    return ModelSearch(model)
+
+
+def _ctranslate2(
+    model: "Transformer", tokenizer: "PairTokenizer", precision: str
+) -> "SearchEngine":
+    from .engine.ctranslate2 import CTranslate2Engine
+
+    device = str(model.tgt_embedding.weight.device)
+    if device.startswith("mps"):
+        device = "cpu"  # which CTranslate2 knows besides CUDA
+    return CTranslate2Engine(model, tokenizer, precision, device)
+
+
+ENGINES = {"torch": _torch, "plain": _plain, "ctranslate2": _ctranslate2}
+
+
+# -- devices ---------------------------------------------------------------------------
 
 
 def find_device(name: "str | torch.device | None" = None) -> "torch.device":

@@ -1108,3 +1108,31 @@ def test_help_names_the_shipped_model_by_its_name(run):
     for command in ("translate", "evaluate", "score", "attend", "export", "info"):
         _, out, _ = run(command, "--help")
         assert "phrasebook-en-de" in out and "/pretrained" not in out, command
+
+
+def test_samples_and_lengths(run, model):
+    drawn = ["translate", "-m", model, "March 3", "--temperature", 1, "--seed", 7]
+    first, second = run(*drawn, "--n-best", 3), run(*drawn, "--n-best", 3)
+    assert first[0] == 0 and first == second and len(first[1].splitlines()) == 3
+    refused(run("translate", "March 3", "--top-k", 2), "give a temperature")
+    short = run("translate", "-m", model, "March 3", "--max-length", 2)[1]
+    assert len(short) < len(run("translate", "-m", model, "March 3")[1])
+    refused(run("translate", "March 3", "--max-length", 0), "max_length is 0")
+
+
+def test_unknown_characters_pass_with_one_warning(model, tmp_path):
+    source = lines(tmp_path / "in.en", "March ☃", "March 3", "☃ March 漢")
+    with started("translate", "-m", str(model), "-i", str(source)) as process:
+        out, err = process.communicate(timeout=60)
+    said = [line for line in err.splitlines() if "limit" not in line]
+    assert process.returncode == 0 and len(out.splitlines()) == 3
+    assert len(said) == 1 and said[0].startswith("warning: ")
+    assert "☃ (2)" in said[0] and "漢 (1)" in said[0]
+
+
+@pytest.mark.parametrize("engine", ["torch", "plain"])
+def test_the_engines_agree(run, model, engine):
+    asked = ["translate", "-m", model, "March 3", "--device", "cpu"]
+    assert run(*asked, "--engine", engine) == run(*asked)
+    refused(run(*asked, "--engine", "plane"), "did you mean 'plain'")
+    refused(run(*asked, "--engine", engine, "--precision", "float17"), "float17")

@@ -11,12 +11,13 @@ import typer
 
 from ..errors import UserError
 from ..loading import SHIPPED
-from .opening import open_translator
+from .opening import import_torch, open_translator
 from .options import (
     Alpha,
     Beam,
     Device,
     Engine,
+    MaxLength,
     Model,
     Precision,
     Root,
@@ -61,6 +62,7 @@ def evaluate(
     ] = None,
     beam_size: Beam = 4,
     alpha: Alpha = 0.6,
+    max_length: MaxLength = None,
     limit: Annotated[
         int | None, typer.Option(help="Only the first so many pairs.")
     ] = None,
@@ -91,31 +93,49 @@ def evaluate(
     check_language(language)
     refuse_places(save, record, reads=[source, reference, hypothesis, *files_of(model)])
     if hypothesis is not None:
-        how = (model, beam_size, alpha, split, device, engine, precision, root)
-        if how != (SHIPPED, 4, 0.6, "test", None, "torch", "float32", None):
-            raise UserError(
-                "--hypothesis is scored as it is: leave out what says how to translate"
-            )
-        if not (reference and language) or corpus or source:
+        refuse_search(
+            {
+                "--model": (model, SHIPPED),
+                "--split": (split, "test"),
+                "--beam-size": (beam_size, 4),
+                "--alpha": (alpha, 0.6),
+                "--max-length": (max_length, None),
+                "--root": (root, None),
+                "--device": (device, None),
+                "--engine": (engine, "torch"),
+                "--precision": (precision, "float32"),
+            }
+        )
+        if reference is None or language is None or corpus or source:
             raise UserError(
                 "--hypothesis needs --reference and --language, and no --corpus or "
                 "--source"
             )
         outputs, references = lines_to_compare(hypothesis, reference, limit)
     else:
-        translator = open_translator(model, device, precision, engine)
+        import_torch()
         from ..translation.search import SearchOptions
 
+        options = SearchOptions(beam_size=beam_size, alpha=alpha, max_length=max_length)
+        translator = open_translator(model, device, precision, engine)
         language = language or translator.tokenizer.tgt_lang
         pairs = pairs_to_translate(translator, corpus, split, source, reference, root)
         sources, references = map(list, zip(*islice(pairs, limit), strict=True))
-        options = SearchOptions(beam_size=beam_size, alpha=alpha)
         outputs = translator.translate(sources, options, split=True)
         if translator.tokenizer.lowercase:
             console.print(
                 "The model writes lower case: compare the lower-cased scores."
             )
     report(outputs, references, language, save, record)
+
+
+def refuse_search(how: dict[str, tuple[object, object]]) -> None:
+    """Raises: UserError for an option, given with its default, that was changed."""
+    if given := [name for name, (value, default) in how.items() if value != default]:
+        raise UserError(
+            f"--hypothesis is scored as it is: leave out {', '.join(given)}, which "
+            "says how to translate"
+        )
 
 
 def check_limit(limit: int | None) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ..loading import ENGINES
+
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
 )
@@ -21,7 +23,6 @@ RECIPES = (
     "wmt14-en-de-big",
     "wmt14-en-fr-big",
 )
-ENGINES = ("torch", "plain", "ctranslate2")
 PRECISIONS = ("float32", "bfloat16", "int8")
 
 
@@ -67,13 +68,17 @@ Engine = Annotated[
     typer.Option(
         help="What searches: torch, the package's fast form; plain, the readable "
         "model; or ctranslate2.",
-        autocompletion=lambda: ENGINES,
+        autocompletion=lambda: list(ENGINES),
     ),
 ]
 Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
 Alpha = Annotated[
     float,
     typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α."),
+]
+MaxLength = Annotated[
+    int | None,
+    typer.Option(help="The most tokens of a translation; its source's and 50 if none."),
 ]
 Strict = Annotated[
     bool,

@@ -9,7 +9,17 @@ import typer
 from ..errors import UserError
 from ..loading import SHIPPED
 from .opening import import_torch, open_translator
-from .options import Alpha, Beam, Device, Engine, Model, Precision, Strict, app
+from .options import (
+    Alpha,
+    Beam,
+    Device,
+    Engine,
+    MaxLength,
+    Model,
+    Precision,
+    Strict,
+    app,
+)
 from .streams import input_lines, naming, refuse_file
 
 
@@ -38,6 +48,24 @@ def translate(
             "beam is as wide at least."
         ),
     ] = 1,
+    max_length: MaxLength = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Draw samples instead of searching; 1 draws from the model's own "
+            "distribution, less from a sharper one."
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Draw from the likeliest so many tokens.")
+    ] = None,
+    top_p: Annotated[
+        float,
+        typer.Option(help="Draw from the likeliest tokens that hold this share."),
+    ] = 1.0,
+    seed: Annotated[
+        int | None, typer.Option(help="Draw the same samples each time.")
+    ] = None,
     split: Annotated[
         bool,
         typer.Option(
@@ -60,6 +88,8 @@ def translate(
     `annotated-transformer translate -i test.en -m averaged > out.de`
 
     `echo "27.4 kilometers" | annotated-transformer translate --n-best 3`
+
+    `annotated-transformer translate "March 3" --temperature 1 --n-best 5`
     """
     import_torch()
     from ..translation.search import SearchOptions
@@ -69,8 +99,16 @@ def translate(
         raise UserError(
             "--n-best lists translations of whole sentences: leave out --split"
         )
-    width = max(beam_size, n_best) if beam_size > 0 else beam_size
-    options = SearchOptions(beam_size=width, alpha=alpha, n_best=n_best)
+    options = SearchOptions(
+        beam_size=max(beam_size, n_best) if beam_size > 0 else beam_size,
+        alpha=alpha,
+        n_best=n_best,
+        max_length=max_length,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+    )
     lines = lines_to_translate(text, input)
     translator = open_translator(model, device, precision, engine)
     with naming(input):
