@@ -31,11 +31,15 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
+def has_amx() -> bool:
+    """Whether the processor has units for products of matrices in bfloat16."""
+    flags = Path("/proc/cpuinfo")
+    return flags.exists() and "amx_tile" in flags.read_text(encoding="utf-8")
+
+
 def machine() -> str:
     """The processor in words: its kind, its cores, its widest units."""
-    flags = Path("/proc/cpuinfo")
-    amx = flags.exists() and "amx_tile" in flags.read_text(encoding="utf-8")
-    widest = torch.backends.cpu.get_cpu_capability() + (", AMX" if amx else "")
+    widest = torch.backends.cpu.get_cpu_capability() + ", AMX" * has_amx()
     return f"CPU, {platform.machine()}, {os.cpu_count()} cores, {widest}"
 
 
@@ -73,5 +77,7 @@ def save(place: str, found: dict[str, Any], *packages: str) -> None:
         "machine": machine(),
         "versions": versions(*packages),
     }
-    write_json(RESULTS / place, about | found)
-    print(f"wrote results/{place}", flush=True)
+    path = RESULTS / place
+    write_json(path, about | found)
+    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    print(f"wrote {name}", file=sys.stderr)

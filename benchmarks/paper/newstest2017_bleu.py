@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
@@ -66,14 +67,13 @@ def score_systems(data: Path) -> dict:
                 for score in scores(output, references, "en")
             },
         }
-    names = list(outputs)
     neighbours = [
         {
             "baseline": a,
             "system": b,
             "p_value": round(compare(outputs[a], outputs[b], references).p_value, 6),
         }
-        for a, b in zip(names, names[1:], strict=False)
+        for a, b in pairwise(outputs)
     ]
     return {"systems": systems, "neighbours": neighbours}
 

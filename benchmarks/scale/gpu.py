@@ -1,36 +1,33 @@
-"""Everything that needs a GPU: correctness, training speed and its share of peak,
-decoding speed, the long runs.
+"""Everything that needs a GPU: correctness, speed, its share of the peak, long runs.
 
-    python -m benchmarks.scale.gpu                                 the short sections, under
-    ten minutes python -m benchmarks.scale.gpu --only training-big,decoding    some of them
-    python -m benchmarks.scale.gpu --only multi30k --seed 2        one long run a call; called
-    again, it goes on python -m benchmarks.scale.gpu --only tatoeba                  a bigger
-    model on more pairs; called again, it goes on python -m benchmarks.scale.gpu --only
-    table-3                  rows of Table 3 at small scale; called again, it goes on
-    python -m benchmarks.scale.gpu --device cpu --tiny             the same code at toy sizes,
-    where there is no GPU
+    python -m benchmarks.scale.gpu                           the short sections
+    python -m benchmarks.scale.gpu --only decoding           one of them, or several
+    python -m benchmarks.scale.gpu --only multi30k --seed 2  a run on Multi30k
+    python -m benchmarks.scale.gpu --only tatoeba            more pairs, a bigger model
+    python -m benchmarks.scale.gpu --only table-3            Table 3 at small scale
+    python -m benchmarks.scale.gpu --device cpu --tiny       toy sizes, without a GPU
 
-Adds each section to results/scale/gpu.json as soon as it is there (`--out` names another
-file; with --tiny the record is printed instead). Nothing new is begun after
-`--minutes`. The long runs need ANNOTATED_TRANSFORMER_DATA.
+The short sections take under ten minutes. A long one goes on when it is called again,
+and nothing new is begun after `--minutes`; it needs ANNOTATED_TRANSFORMER_DATA. Each
+section is added to results/scale/gpu.json as soon as it is there, for
+nbs/engine/growth.ipynb; `--out` names another file, and with --tiny the record is
+printed instead.
 
-Peers are benchmarks/speed/peers.py's; where it or a library of its is lacking, the record
-says so. Times are by the clock around a synchronised device, contenders in turn, after
-a warm-up; medians.
+The peers are those of benchmarks/speed/peers.py; where a library is lacking, the record
+says so. Times are medians, by the clock around a synchronised device, contenders in
+turn, after a warm-up.
 """
 
 import argparse
 import json
-import platform
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -40,26 +37,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from annotated_transformer.data.batching import batches
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.engine.ctranslate2 import ctranslate2_spec
-from annotated_transformer.engine.decoding import FastTransformer
+from annotated_transformer.engine.decoding import fast
 from annotated_transformer.engine.runs import prepare
-from annotated_transformer.files import write_whole
+from annotated_transformer.engine.update import fast_training, fused_adam
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.recipes import recipe
-from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.trainer import update
+from annotated_transformer.training.trainer import train
 from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import SearchOptions, beam, greedy
+from annotated_transformer.translation.search import (
+    SearchOptions,
+    StepModel,
+    beam,
+    greedy,
+)
 from annotated_transformer.translation.translator import Translator
-from benchmarks.record import RESULTS, ROOT
+from benchmarks.record import ROOT, command_line, load, save, versions
+from benchmarks.speed import peers
 
-PEERS = ["ours", "torch.nn.Transformer", "Marian", "x-transformers"]
+PACKAGES = ("transformers", "ctranslate2", "x-transformers")
 TOY = TransformerConfig(100, 100, N=1, d_model=32, d_ff=64, h=2, d_k=16, d_v=16)
 # Dense bfloat16 products, as the makers' data sheets state them, in operations a
 # second.
@@ -74,18 +75,27 @@ DATA_SHEET = {
 # The twenty rows of Table 3, each at the same share of its base, asked of the small
 # Multi30k model.
 ROWS = {
-    "base": [], "A: 1 head": ["h=1", "d_k=128", "d_v=128"], "A: 2 heads": ["h=2", "d_k=64", "d_v=64"],
-    "A: 8 heads": ["h=8", "d_k=16", "d_v=16"], "A: 16 heads": ["h=16", "d_k=8", "d_v=8"],
-    "B: keys of a quarter": ["d_k=8"], "B: keys of a half": ["d_k=16"],
-    "C: 1 layer": ["N=1"], "C: 3 layers": ["N=3"], "C: 5 layers": ["N=5"],
-    "C: half d_model": ["d_model=64", "d_k=16", "d_v=16"], "C: twice d_model": ["d_model=256", "d_k=64", "d_v=64"],
-    "C: half d_ff": ["d_ff=128"], "C: twice d_ff": ["d_ff=512"],
-    "D: no dropout": ["dropout=0.0"], "D: dropout 0.5": ["dropout=0.5"],
-    "D: no smoothing": ["label_smoothing=0.0"], "D: smoothing "
-                                                "0.2": ["label_smoothing=0.2"],
-    "E: learned "
-    "positions": ["positions=learned"], "big": ["d_model=256", "d_ff=512", "h=8", "dropout=0.4"],
-}  # fmt: skip
+    "base": "",
+    "A: 1 head": "h=1 d_k=128 d_v=128",
+    "A: 2 heads": "h=2 d_k=64 d_v=64",
+    "A: 8 heads": "h=8 d_k=16 d_v=16",
+    "A: 16 heads": "h=16 d_k=8 d_v=8",
+    "B: keys of a quarter": "d_k=8",
+    "B: keys of a half": "d_k=16",
+    "C: 1 layer": "N=1",
+    "C: 3 layers": "N=3",
+    "C: 5 layers": "N=5",
+    "C: half d_model": "d_model=64 d_k=16 d_v=16",
+    "C: twice d_model": "d_model=256 d_k=64 d_v=64",
+    "C: half d_ff": "d_ff=128",
+    "C: twice d_ff": "d_ff=512",
+    "D: no dropout": "dropout=0.0",
+    "D: dropout 0.5": "dropout=0.5",
+    "D: no smoothing": "label_smoothing=0.0",
+    "D: smoothing 0.2": "label_smoothing=0.2",
+    "E: learned positions": "positions=learned",
+    "big": "d_model=256 d_ff=512 h=8 dropout=0.4",
+}
 
 
 @dataclass(frozen=True)
@@ -118,11 +128,15 @@ class Setting:
         return torch.compile(module, backend="aot_eager" if self.tiny else "inductor")
 
 
-def in_turn(
+def why(error: Exception) -> str:
+    """The first line of what went wrong."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def medians(
     setting: Setting, actions: dict[str, Callable[[], object]], repeats: int
 ) -> dict[str, float | str]:
-    """Median seconds of each action, or the first line of its error; whoever fails
-    leaves the round.
+    """Median seconds of each action, or its error; what fails leaves the round.
 
     The first three rounds are the warm-up, in which compiling takes its time; what
     comes too late for it is left out.
@@ -140,30 +154,21 @@ def in_turn(
                 actions[name]()
                 setting.sync()
                 taken[name].append(time.perf_counter() - start)
-            except (
-                Exception
-            ) as error:  # out of memory, or not to be compiled: that is a result too
-                failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+            except Exception as error:  # out of memory, not compiled: a result, too
+                failed[name] = why(error)
     return {name: failed.get(name) or median(taken[name][3:]) for name in actions}
 
 
 def build(
     name: str, architecture: TransformerConfig, device: torch.device
 ) -> nn.Module | str:
-    """A contender, whose forward(src, tgt_in, tgt_out) is the summed smoothed loss; or
-    why there is none.
-    """
-    if name == "ours":
-        torch.manual_seed(1)
-        return Objective(Transformer(architecture), 0.1).to(device).train()
+    """A contender, whose forward is the summed smoothed loss; or why there is none."""
     try:
-        from benchmarks.speed import peers
-
         return peers.build(name, architecture).to(device).train()
     except (
         Exception
-    ) as error:  # one library that fails mustn't cost the others their turn
-        return f"not measured: {type(error).__name__}: {error}".splitlines()[0]
+    ) as error:  # a library that fails mustn't cost the others their turn
+        return f"not measured: {why(error)}"
 
 
 def random_batch(
@@ -188,67 +193,57 @@ def gradient(loss: Tensor, model: nn.Module) -> Tensor:
     return torch.cat([part.flatten().double().cpu() for part in parts])
 
 
-def correctness(setting: Setting) -> dict:
-    """Loss and gradients on the device against float64 on the CPU: relative error, and
-    relative norm of the error.
-    """
-    architecture = (
-        TOY
-        if setting.tiny
-        else replace(preset("base"), N=2, src_vocab_size=2_000, tgt_vocab_size=2_000)
-    )
+def exact_and_fast(
+    setting: Setting, architecture: TransformerConfig
+) -> tuple[Objective, nn.Module]:
+    """The readable objective in float64 on the CPU, and the fast one on the device."""
     torch.manual_seed(setting.seed)
-    exact = Objective(
-        Transformer(replace(architecture, dropout=0.0)).double(), 0.1
-    ).train()
+    exact = Objective(Transformer(architecture).double(), 0.1).train()
+    objective = fast_training(Transformer(architecture), 0.1)
+    objective.load_state_dict(exact.state_dict())
+    return exact, objective.to(setting.device).train()
+
+
+def correctness(setting: Setting) -> dict:
+    """Relative errors of loss and gradients, against float64 on the CPU."""
+    small = replace(preset("base"), N=2, src_vocab_size=2_000, tgt_vocab_size=2_000)
+    architecture = replace(TOY if setting.tiny else small, dropout=0.0)
+    exact, objective = exact_and_fast(setting, architecture)
     batch = random_batch(architecture, 8, 24, torch.device("cpu"))
     batch[0][0, 20:] = batch[1][0, 16:] = batch[2][0, 16:] = architecture.pad_id
     expected = exact(*batch)
     wanted = gradient(expected, exact)
-    objective = (
-        Objective(Transformer(replace(architecture, dropout=0.0)), 0.1)
-        .to(setting.device)
-        .train()
-    )
-    objective.load_state_dict(exact.state_dict())
     there, found = [part.to(setting.device) for part in batch], {}
     for name, action, half in (
-        ("float32", objective, False), ("bfloat16", objective, True), ("compiled", setting.compiled(objective), True),
-    ):  # fmt: skip
+        ("float32", objective, False),
+        ("bfloat16", objective, True),
+        ("compiled", setting.compiled(objective), True),
+    ):
         try:
             with torch.autocast(setting.device.type, torch.bfloat16, enabled=half):
                 loss = action(*there)
             error = (gradient(loss, objective) - wanted).norm() / wanted.norm()
-            found[name] = {
-                "loss": abs(loss.item() / expected.item() - 1),
-                "gradient": error.item(),
-            }
-        except (
-            Exception
-        ) as error:  # what can't be compiled mustn't cost all the rest its turn
-            found[name] = {"failed": f"{type(error).__name__}: {error}".splitlines()[0]}
+            relative = abs(loss.item() / expected.item() - 1)
+            found[name] = {"loss": relative, "gradient": error.item()}
+        except Exception as failure:  # one that isn't compiled mustn't cost the others
+            found[name] = {"failed": why(failure)}
     return found | {"update_waits_for": waits_for(setting)}
 
 
 def waits_for(setting: Setting) -> str | None:
-    """What in an update of the trainer makes the host wait for its GPU, in CUDA's
-    words; None if nothing, or no GPU.
-    """
+    """What in an update makes the host wait for its GPU, in CUDA's words."""
     pairs, cuda = phrasebook("en", "de", "train", 300), setting.device.type == "cuda"
+    device = None if cuda else "cpu"
     with TemporaryDirectory() as folder:
-        run = prepare(
-            recipe("phrasebook"),
-            folder,
-            pairs,
-            pairs[:8],
-            device=None if cuda else "cpu",
-        )
-        source = batches(run.train, 512)
-        update(run, next(source)[1])  # makes Adam's averages and the pinned memory
+        run = prepare(recipe("phrasebook"), folder, pairs, pairs[:8], device=device)
+        gradient = run.processes.gradient
+        given = run.objective, run.optimizer, run.train, run.config
+        updates = train(*given, gradient=gradient)
+        next(updates)  # makes Adam's averages
         if cuda:
             torch.cuda.set_sync_debug_mode("error")
         try:
-            update(run, next(source)[1])
+            next(updates)
         except RuntimeError as error:
             return str(error).splitlines()[0]
         finally:
@@ -258,12 +253,10 @@ def waits_for(setting: Setting) -> str | None:
 
 
 def matmul_peak(setting: Setting) -> float | None:
-    """Operations a second of one large square product in bfloat16: what this device
-    reaches at best in practice.
-    """
+    """Operations a second of one large square product in bfloat16, in practice."""
     n = 256 if setting.tiny else 8_192
     a, b = torch.randn(2, n, n, device=setting.device, dtype=torch.bfloat16)
-    taken = in_turn(setting, {"product": lambda: a @ b}, 10)["product"]
+    taken = medians(setting, {"product": lambda: a @ b}, 10)["product"]
     return 2 * n**3 / taken if isinstance(taken, float) else None
 
 
@@ -285,7 +278,7 @@ def training_step(
     setting: Setting, model: nn.Module, forward: Callable, batch: list[Tensor]
 ) -> Callable[[], None]:
     """One update in bfloat16: forward, backward, Adam."""
-    optimizer, tokens = adam(model), batch[2].numel()
+    optimizer, tokens = fused_adam(model), batch[2].numel()
 
     def step() -> None:
         with setting.autocast():
@@ -299,28 +292,18 @@ def training_step(
 
 def contenders(
     setting: Setting, architecture: TransformerConfig, batch: list[Tensor]
-) -> tuple[dict, dict]:
-    """The training steps of all peers, as they are and compiled; and why others are
-    lacking.
-    """
+) -> tuple[dict[str, Callable[[], None]], dict[str, str]]:
+    """The steps of all peers, eager and compiled; and why others are lacking."""
     steps: dict[str, Callable[[], None]] = {}
     lacking: dict[str, str] = {}
-    for name in PEERS:
-        for form in ("eager", "compiled"):
-            model = build(name, architecture, setting.device)
-            if isinstance(model, str):
-                lacking[f"{name}, {form}"] = model
-            else:
-                forward = model if form == "eager" else setting.compiled(model)
-                places = torch.arange(
-                    batch[2].numel(), device=setting.device
-                )  # all: there is no padding
-                inputs = (
-                    [*batch, places] if name == "ours" else batch
-                )  # as the trainer hands them over
-                steps[f"{name}, {form}"] = training_step(
-                    setting, model, forward, inputs
-                )
+    for name, form in product(peers.NAMES, ("eager", "compiled")):
+        model = build(name, architecture, setting.device)
+        if isinstance(model, str):
+            lacking[f"{name}, {form}"] = model
+        else:
+            forward = model if form == "eager" else setting.compiled(model)
+            step = training_step(setting, model, forward, batch)
+            steps[f"{name}, {form}"] = step
     return steps, lacking
 
 
@@ -335,9 +318,7 @@ def peak_bytes(setting: Setting, action: Callable[[], object]) -> int | None:
 
 
 def training(setting: Setting, name: str) -> dict:
-    """Target tokens a second of each contender, and its model's operations as a share
-    of two peaks.
-    """
+    """Tokens a second of each contender, and its operations as a share of two peaks."""
     architecture = TOY if setting.tiny else preset(name)
     rows, length = (4, 8) if setting.tiny else (512, 48)
     batch = random_batch(architecture, rows, length, setting.device)
@@ -345,26 +326,35 @@ def training(setting: Setting, name: str) -> dict:
     measured, stated = matmul_peak(setting), data_sheet(setting)
     steps, lacking = contenders(setting, architecture, batch)
     found: dict[str, dict] = {each: {"error": why} for each, why in lacking.items()}
-    for each, taken in in_turn(setting, steps, 3 if setting.tiny else 10).items():
+    for each, taken in medians(setting, steps, 3 if setting.tiny else 10).items():
         if isinstance(taken, str):
             found[each] = {"error": taken}
             continue
-        speed = operations / taken
         found[each] = {
-            "seconds": taken, "tokens_per_second": rows * length / taken,
-            "of_measured_peak": speed / measured if measured else None,
-            "of_data_sheet": speed / stated if stated else None, "peak_bytes": peak_bytes(setting, steps[each]),
-        }  # fmt: skip
+            "seconds": taken,
+            "tokens_per_second": rows * length / taken,
+            "of_measured_peak": operations / taken / measured if measured else None,
+            "of_data_sheet": operations / taken / stated if stated else None,
+            "peak_bytes": peak_bytes(setting, steps[each]),
+        }
     return {
-        "rows": rows, "length": length, "parameters": parameter_count(architecture), "flops_per_update": operations,
-        "measured_peak": measured, "data_sheet_peak": stated, "precision": "bfloat16", "contenders": found}  # fmt: skip
+        "rows": rows,
+        "length": length,
+        "parameters": parameter_count(architecture),
+        "flops_per_update": operations,
+        "measured_peak": measured,
+        "data_sheet_peak": stated,
+        "precision": "bfloat16",
+        "contenders": found,
+    }
 
 
 def our_search(
-    model: Transformer | FastTransformer, src: Tensor, beam_size: int, length: int
+    model: StepModel, src: Tensor, beam_size: int, length: int
 ) -> Callable[[], object]:
-    """Our greedy or beam search for exactly `length` tokens: the end token never comes,
-    since its score is zero.
+    """Our greedy or beam search for exactly `length` tokens.
+
+    The end token never comes, since its score is zero.
     """
     if beam_size == 1:
         return lambda: greedy(model, src, max_length=length)
@@ -373,9 +363,7 @@ def our_search(
 
 
 class Numbers:
-    """A vocabulary of so many words without meaning, for an engine that wants to be
-    given words.
-    """
+    """A vocabulary of words without meaning, for an engine that is given words."""
 
     def __init__(self, size: int):
         self.size = size
@@ -411,7 +399,7 @@ def ctranslate2_engine(
                 folder, device=device.type, compute_type=kind
             ), words
     except Exception as error:
-        return f"not measured: {type(error).__name__}: {error}".splitlines()[0]
+        return f"not measured: {why(error)}"
 
 
 def its_search(
@@ -449,11 +437,10 @@ def their_search(
     return search
 
 
-def decoding(setting: Setting) -> dict:
-    """Output tokens a second, greedy and with a beam of 4, at three batch sizes, beside
-    the two engines of others.
-    """
-    architecture, length = (TOY, 6) if setting.tiny else (preset("base"), 64)
+def searches(
+    setting: Setting, architecture: TransformerConfig, length: int
+) -> dict[str, Callable[[Tensor, int], Callable[[], object]] | str]:
+    """By name, what makes a search of a batch and a beam size; or why there is none."""
     ours, peer = (
         build(name, architecture, setting.device) for name in ("ours", "Marian")
     )
@@ -462,176 +449,169 @@ def decoding(setting: Setting) -> dict:
         ours.model.tgt_embedding.weight[architecture.eos_id] = 0
     engine = ctranslate2_engine(ours.model.float().cpu(), setting.device)
     model = ours.model.to(setting.device).eval()
-    prepared, half = FastTransformer(model, "bfloat16"), deepcopy(model).bfloat16()
-    rows: list[dict] = (
-        [] if isinstance(engine, tuple) else [{"by": "CTranslate2", "error": engine}]
-    )
-    for size in (1, 2) if setting.tiny else (1, 64, 512):
+    prepared, half = fast(model, "bfloat16"), deepcopy(model).bfloat16()
+    if isinstance(peer, nn.Module):
+        peer = peer.bfloat16().eval()
+    return {
+        "ours": lambda src, beam: our_search(half, src, beam, length),
+        "ours, prepared": lambda src, beam: our_search(prepared, src, beam, length),
+        "CTranslate2": engine
+        if isinstance(engine, str)
+        else lambda src, beam: its_search(*engine, src, beam, length),
+        "transformers": peer
+        if isinstance(peer, str)
+        else lambda src, beam: their_search(peer, src, beam, length),
+    }
+
+
+def decoding(setting: Setting) -> dict:
+    """Output tokens a second, greedy and with a beam of 4, at three batch sizes."""
+    architecture, length = (TOY, 6) if setting.tiny else (preset("base"), 64)
+    makers = searches(setting, architecture, length)
+    rows: list[dict] = [
+        {"by": name, "error": make}
+        for name, make in makers.items()
+        if isinstance(make, str)
+    ]
+    for size, beam_size in product((1, 2) if setting.tiny else (1, 64, 512), (1, 4)):
+        if setting.late:
+            return {"length": length, "rows": rows, "unfinished": True}
         src = random_batch(architecture, size, 32, setting.device)[0]
-        for beam_size in (1, 4):
-            if setting.late:
-                return {"length": length, "rows": rows, "unfinished": True}
-            actions = {
-                "ours": our_search(half, src, beam_size, length),
-                "ours, prepared": our_search(prepared, src, beam_size, length),
-            }
-            if isinstance(engine, tuple):
-                actions["CTranslate2"] = its_search(*engine, src, beam_size, length)
-            if isinstance(peer, nn.Module):
-                actions["transformers"] = their_search(
-                    peer.bfloat16().eval(), src, beam_size, length
-                )
-            for name, taken in in_turn(setting, actions, 3).items():
-                result = (
-                    {"error": taken}
-                    if isinstance(taken, str)
-                    else {"tokens_per_second": size * length / taken}
-                )
-                rows.append(
-                    {"batch": size, "beam_size": beam_size, "by": name} | result
-                )
+        actions = {
+            name: make(src, beam_size)
+            for name, make in makers.items()
+            if not isinstance(make, str)
+        }
+        for name, taken in medians(setting, actions, 3).items():
+            failed = isinstance(taken, str)
+            speed = {} if failed else {"tokens_per_second": size * length / taken}
+            result = {"error": taken} if failed else speed
+            rows.append({"batch": size, "beam_size": beam_size, "by": name} | result)
     return {"length": length, "source": 32, "precision": "bfloat16", "rows": rows}
 
 
-def train(setting: Setting, folder: Path, plan: str, settings: list[str]) -> bool:
-    """Train by the command line, on from the last checkpoint; whether the run came to
-    its end before the deadline.
-    """
+def train_by_command(
+    setting: Setting, folder: Path, plan: str, settings: list[str]
+) -> bool:
+    """Train on from the last checkpoint; whether the run ended before the deadline."""
     plan = "phrasebook" if setting.tiny else plan
-    command = [
-        sys.executable,
-        "-m",
-        "annotated_transformer.cli",
-        "train",
-        plan,
-        "--out",
-        str(folder),
-    ]
+    command = [sys.executable, "-m", "annotated_transformer", "train", plan]
+    command += ["--out", str(folder)]
     command += [word for each in settings for word in ("--set", each)]
     command += ["--device", "cpu"] if setting.device.type == "cpu" else []
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         status = process.wait(timeout=max(30.0, setting.deadline - time.perf_counter()))
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         status = process.wait()
-    if status not in (0, -signal.SIGTERM):
+    if status not in (0, 130):
         sys.exit(f"gpu.py: the training in {folder} ended with status {status}")
     return (folder / "model").exists()
 
 
+def log_of(run: Path) -> list[dict]:
+    """The lines of a run's log."""
+    lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def bleu(
-    setting: Setting,
-    translator: Translator,
-    corpus: str,
-    langs: tuple[str, str],
-    split: str,
-    alpha: float,
+    setting: Setting, translator: Translator, test: "Test", split: str, alpha: float
 ) -> dict[str, float]:
     """All scores of a split with a beam of 5."""
-    pairs = list(
-        islice(load_corpus(corpus, split, *langs), 4 if setting.tiny else 2_000)
-    )
-    outputs = translator.translate(
-        [src for src, _ in pairs], SearchOptions(beam_size=5, alpha=alpha)
-    )
-    return {
-        result.name: result.value
-        for result in scores(outputs, [tgt for _, tgt in pairs], langs[1])
-    }
+    first = 4 if setting.tiny else 2_000
+    pairs = list(islice(load_corpus(test.corpus, split, *test.langs), first))
+    options = SearchOptions(beam_size=5, alpha=alpha)
+    outputs = translator.translate([src for src, _ in pairs], options)
+    results = scores(outputs, [tgt for _, tgt in pairs], test.langs[1])
+    return {result.name: result.value for result in results}
 
 
-def long_run(
-    setting: Setting,
-    name: str,
-    plan: str,
-    settings: list[str],
-    langs: tuple[str, str],
-    tests: list[str],
-    rule: str,
-) -> dict:
-    """The run of one seed: trained, α chosen on the validation split by a rule of
-    scoring, the tests scored.
-    """
-    folder = ROOT / "runs" / f"gpu-{'toy-' * setting.tiny}{name}-{setting.seed}"
-    corpus, settings = ("phrasebook", ["steps=2"]) if setting.tiny else (name, settings)
-    langs, tests = (("en", "de"), ["test"]) if setting.tiny else (langs, tests)
-    if not train(setting, folder, plan, [f"seed={setting.seed}", *settings]):
+@dataclass(frozen=True)
+class Test:
+    """What a long run is scored on, and the score that chooses α."""
+
+    corpus: str
+    langs: tuple[str, str]
+    splits: list[str]
+    rule: str
+
+
+def long_run(setting: Setting, plan: str, settings: list[str], test: Test) -> dict:
+    """The run of one seed: trained, α chosen on the validation split, tests scored."""
+    folder = ROOT / "runs" / f"gpu-{'toy-' * setting.tiny}{test.corpus}-{setting.seed}"
+    if setting.tiny:
+        settings, test = ["steps=2"], Test("phrasebook", ("en", "de"), ["test"], RULE)
+    settings = [f"seed={setting.seed}", *settings]
+    if not train_by_command(setting, folder, plan, settings):
         return {f"seed {setting.seed}": {"unfinished": "call again to go on"}}
     translator = Translator.from_pretrained(folder / "model", device=setting.device)
     grid = {
-        alpha: bleu(setting, translator, corpus, langs, "val", alpha)[rule]
+        alpha: bleu(setting, translator, test, "val", alpha)[test.rule]
         for alpha in (0.6, 1.0, 1.4, 1.8)
     }
-    best = max(grid, key=lambda alpha: grid[alpha])
-    log = [
-        json.loads(line)
-        for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    best, log = max(grid, key=lambda alpha: grid[alpha]), log_of(folder)
     found = {
-        "validation_grid": grid, "alpha": best, "updates": log[-1]["step"], "seconds": log[-1]["seconds"],
+        "validation_grid": grid,
+        "alpha": best,
+        "updates": log[-1]["step"],
+        "seconds": log[-1]["seconds"],
         "validation_loss": [row["loss"] for row in log if row["event"] == "validation"],
-        "tests": {split: bleu(setting, translator, corpus, langs, split, best) for split in tests}}  # fmt: skip
+        "tests": {
+            split: bleu(setting, translator, test, split, best) for split in test.splits
+        },
+    }
     return {f"seed {setting.seed}": found}
+
+
+RULE = "BLEU Moses, lower-cased"
 
 
 def multi30k(setting: Setting) -> dict:
     """The small model on Multi30k."""
-    tests = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
-    rule = "BLEU Moses, lower-cased"
-    return long_run(
-        setting, "multi30k", "multi30k-en-de-tiny", [], ("en", "de"), tests, rule
-    )
+    splits = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
+    test = Test("multi30k", ("en", "de"), splits, RULE)
+    return long_run(setting, "multi30k-en-de-tiny", [], test)
 
 
 def tatoeba(setting: Setting) -> dict:
-    """A bigger model, that of IWSLT14, on the pairs of Tatoeba; at most 2,000 sentences
-    of a split are scored.
-    """
-    settings = [
-        "corpus=tatoeba",
-        "train_split=train",
-        "valid_split=val",
-        "lowercase=false",
-    ]
-    return long_run(
-        setting,
-        "tatoeba",
-        "iwslt14-de-en",
-        settings,
-        ("de", "en"),
-        ["test"],
-        "BLEU 13a",
-    )
+    """The model of IWSLT14 on Tatoeba; at most 2,000 sentences are scored."""
+    settings = "corpus=tatoeba train_split=train valid_split=val lowercase=false"
+    test = Test("tatoeba", ("de", "en"), ["test"], "BLEU 13a")
+    return long_run(setting, "iwslt14-de-en", settings.split(), test)
 
 
 def table_3(setting: Setting) -> dict:
-    """The best validation loss of each row after 2,000 updates; rows that there was no
-    time for are left out.
+    """The best validation loss of each row after 2,000 updates.
+
+    Rows that there was no time for are left out.
     """
     steps, found = (2 if setting.tiny else 2_000), {}
     for name, changes in islice(ROWS.items(), 1 if setting.tiny else None):
         row = name.replace(": ", "-").replace(" ", "-")
         folder = ROOT / "runs" / f"gpu-{'toy-' * setting.tiny}row-{row}-{setting.seed}"
-        settings = [f"steps={steps}", f"seed={setting.seed}", "patience=0", *changes]
-        if setting.late or not train(setting, folder, "multi30k-en-de-tiny", settings):
+        settings = [f"steps={steps}", f"seed={setting.seed}", "patience=0"]
+        settings += changes.split()
+        plan = "multi30k-en-de-tiny"
+        if setting.late or not train_by_command(setting, folder, plan, settings):
             break
-        log = [
-            json.loads(line)
-            for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
-        ]
-        losses = [line["loss"] for line in log if line["event"] == "validation"]
         found[f"{name}, seed {setting.seed}"] = {
-            "changes": changes,
+            "changes": changes.split(),
             "updates": steps,
-            "validation_loss": min(losses),
+            "validation_loss": min(
+                line["loss"] for line in log_of(folder) if line["event"] == "validation"
+            ),
         }
     return found
 
 
 SHORT: dict[str, Callable[[Setting], dict]] = {
-    "correctness": correctness, "training-base": lambda setting: training(setting, "base"),
-    "training-big": lambda setting: training(setting, "big"), "decoding": decoding}  # fmt: skip
+    "correctness": correctness,
+    "training-base": lambda setting: training(setting, "base"),
+    "training-big": lambda setting: training(setting, "big"),
+    "decoding": decoding,
+}
 LONG: dict[str, Callable[[Setting], dict]] = {
     "multi30k": multi30k,
     "tatoeba": tatoeba,
@@ -639,60 +619,26 @@ LONG: dict[str, Callable[[Setting], dict]] = {
 }
 
 
-def installed(name: str) -> str | None:
-    """The version of a package, if it is there."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def about(setting: Setting) -> dict:
-    """What the numbers depend on besides the code."""
-    cuda = setting.device.type == "cuda"
-    return {
-        "command": "python -m benchmarks.scale.gpu",
-        "device": torch.cuda.get_device_name(setting.device) if cuda else f"CPU, {platform.machine()}, toy sizes",
-        "versions": {"python": platform.python_version(), "cuda": torch.version.cuda}
-        | {name: installed(name) for name in ("torch", "transformers", "ctranslate2", "x-transformers")}}  # fmt: skip
-
-
-def options() -> argparse.Namespace:
+def options(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line, checked: one line and exit status 2 for what can't be done."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--only", default=",".join(SHORT), help=f"of {', '.join([*SHORT, *LONG])}"
-    )
-    parser.add_argument(
-        "--device",
-        default="cuda",
-        choices=["cuda", "cpu"],
-        help="CUDA_VISIBLE_DEVICES picks a GPU",
-    )
+    names = ", ".join([*SHORT, *LONG])
+    parser = command_line(__doc__)
+    parser.add_argument("--only", default=",".join(SHORT), help=f"of {names}")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--tiny", action="store_true", help="toy sizes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--minutes", type=float, default=8.0, help="nothing new is begun after that"
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="the record; results/scale/gpu.json, or with --tiny only the screen",
-    )
-    chosen = parser.parse_args()
-    refusal = ""
-    if chosen.device.startswith("cuda") and not torch.cuda.is_available():
-        refusal = (
-            "no CUDA device here; --device cpu --tiny runs the same code at toy sizes"
-        )
+    parser.add_argument("--out", type=Path, help="the record, instead of the usual one")
+    chosen, refusal = parser.parse_args(argv), ""
+    strange = [name for name in chosen.only.split(",") if name not in SHORT | LONG]
+    if chosen.device == "cuda" and not torch.cuda.is_available():
+        refusal = "no CUDA device here; --device cpu --tiny runs all of it at toy sizes"
     elif chosen.device == "cpu" and not chosen.tiny:
         refusal = "the full sizes are for a GPU: add --tiny"
-    elif strange := [
-        name for name in chosen.only.split(",") if name not in SHORT | LONG
-    ]:
-        refusal = f"no section {strange[0]!r}: choose from {', '.join([*SHORT, *LONG])}"
+    elif strange:
+        refusal = f"no section {strange[0]!r}: choose from {names}"
     if refusal:
         print(f"gpu.py: {refusal}", file=sys.stderr)
         sys.exit(2)
@@ -700,31 +646,38 @@ def options() -> argparse.Namespace:
 
 
 def join(old: dict, new: dict) -> dict:
-    """A long section's seeds or rows beside those that are there; a short section's
-    results in place of the old.
-    """
+    """New results beside the old: seeds and rows gather, short sections go."""
     return {
         name: old.get(name, {}) | found if name in LONG else found
         for name, found in new.items()
     }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure the chosen sections, each into the record as soon as it is there."""
-    chosen = options()
+    chosen = options(argv)
     deadline = time.perf_counter() + 60 * chosen.minutes
     setting = Setting(torch.device(chosen.device), chosen.tiny, chosen.seed, deadline)
-    out = chosen.out or (None if chosen.tiny else RESULTS / "scale" / "gpu.json")
-    record = json.loads(out.read_text(encoding="utf-8")) if out and out.exists() else {}
+    place = str(chosen.out.absolute() if chosen.out else "scale/gpu.json")
+    written = chosen.out or not chosen.tiny
+    cuda = setting.device.type == "cuda"
+    about = {
+        "command": "python -m benchmarks.scale.gpu",
+        "device": torch.cuda.get_device_name() if cuda else "CPU, toy sizes",
+        "versions": versions(*PACKAGES) | {"cuda": torch.version.cuda},
+    }
     for name in chosen.only.split(","):
         if setting.late:
-            print(f"gpu.py: no time left for {name}: call again with --only {name}")
+            line = f"gpu.py: no time left for {name}: call again with --only {name}"
+            print(line, file=sys.stderr)
             continue
-        record |= about(setting) | join(record, {name: (SHORT | LONG)[name](setting)})
+        found = {name: (SHORT | LONG)[name](setting)}
         torch.compiler.reset()  # lets go of the models that were compiled
-        if out:
-            write_whole(out, (json.dumps(record, indent=1) + "\n").encode())
-        print(json.dumps({name: record[name]}), flush=True)
+        if written:
+            record = load(place)
+            found = join(record, found)
+            save(place, record | about | found)
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,23 @@
-"""Time and memory as the work grows: length, vocabulary, depth, decoding, corpus size,
-loader workers.
+"""Time and memory as the work grows: length, vocabulary, depth, decoding, corpus.
 
-    python -m benchmarks.scale.growth                      every section, ten minutes to half
-    an hour on one core python -m benchmarks.scale.growth length decoding      only these; the
-    others stay as recorded
+    python -m benchmarks.scale.growth                      every section
+    python -m benchmarks.scale.growth length decoding      these; the others stay
 
-Writes results/scale/growth.json. The chapter nbs/training/growth.ipynb plots it and states
-the slopes. One thread. Times are processor seconds, those of the workers seconds by the
-clock. Memory is what PyTorch's allocator hands out: the highest sum of live bytes
-during one call, above what lived before it. It is a count, not a measurement, and comes
-out the same each time. At most about 7 GB are needed.
+Writes results/scale/growth.json, which nbs/engine/growth.ipynb plots, slopes and all.
+One thread, ten minutes to half an hour, at most about 7 GB. Times are processor
+seconds, those of the workers seconds by the clock. Memory is what PyTorch's allocator
+hands out: the highest sum of live bytes during one call, above what lived before it. It
+is a count, not a measurement, and comes out the same each time.
 """
 
-import argparse
 import copy
 import json
 import math
 import os
-import platform
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -42,16 +37,16 @@ from annotated_transformer.data.batching import (
     collate,
     token_batches,
 )
-from annotated_transformer.files import write_whole
-from annotated_transformer.model.attention import attention
+from annotated_transformer.engine import update
+from annotated_transformer.engine.update import FastObjective, fused_adam
+from annotated_transformer.model.attention import MultiHeadAttention, attention
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.layers import EncoderLayer
 from annotated_transformer.model.transformer import Cache, Transformer
-from annotated_transformer.training.loss import Objective, smoothed_cross_entropy
-from annotated_transformer.training.schedule import adam
-from benchmarks.record import RESULTS
+from annotated_transformer.training.loss import Objective
+from benchmarks.record import command_line, load, save
 
-OUT = RESULTS / "scale" / "growth.json"
+PLACE = "scale/growth.json"
 SMALL = TransformerConfig(
     1_000, 1_000, N=1, d_model=128, d_ff=512, h=2, d_k=64, d_v=64, max_length=8_192
 )
@@ -135,38 +130,47 @@ def as_written(
     return attention(query, key, value, mask)[0]
 
 
+def fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """PyTorch's fused kernel."""
+    return F.scaled_dot_product_attention(query, key, value, mask)
+
+
 def causal_by_name(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> Tensor:
-    """The fused kernel, told in a word that the decoder's triangle is one, instead of
-    by a matrix.
-    """
+    """The kernel, told in a word that the decoder's mask is a triangle."""
     triangle = mask is not None and mask.dim() == 2
-    return one_call(query, key, value, None if triangle else mask, is_causal=triangle)
+    return F.scaled_dot_product_attention(
+        query, key, value, None if triangle else mask, is_causal=triangle
+    )
 
 
-def all_logits(
-    hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int
-) -> Tensor:
-    """The loss in its readable form: the whole table of logits at once."""
-    return smoothed_cross_entropy(hidden @ weight.T, target, smoothing)
-
-
-FORMS = {"explicit": as_written, "fused": None, "fused, causal by name": causal_by_name}
+FORMS = {
+    "explicit": as_written,
+    "fused": fused,
+    "fused, causal by name": causal_by_name,
+}
 
 
 def with_attention(form: str, action: Callable[[], object]) -> Callable[[], None]:
-    """The action with one form of attention in the place of the package's own, which is
-    the fused one.
-    """
-    instead = FORMS[form]
+    """The action with one form of attention in every head."""
+
+    def attend(
+        self: MultiHeadAttention,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        heads = FORMS[form](query, key, value, mask)
+        return self.W_O(heads.transpose(1, 2).flatten(2))
 
     def run() -> None:
-        with (
-            patch("torch.nn.functional.scaled_dot_product_attention", instead)
-            if instead
-            else nullcontext()
-        ):
+        # what FastObjective would call in the place of the kernel
+        own = patch.object(update, "_attention", F.scaled_dot_product_attention)
+        with patch.object(MultiHeadAttention, "attend", attend), own:
             action()
 
     return run
@@ -181,14 +185,14 @@ def random_batch(
 
 
 def training_step(
-    config: TransformerConfig, rows: int, length: int
+    config: TransformerConfig, rows: int, length: int, objective: type = FastObjective
 ) -> Callable[[], None]:
     """One update: forward, backward, Adam. Gradients are gone before and after."""
-    objective = Objective(Transformer(config), smoothing=0.1).train()
-    optimizer, batch = adam(objective.model), random_batch(config, rows, length)
+    loss = objective(Transformer(config), smoothing=0.1).train()
+    optimizer, batch = fused_adam(loss.model), random_batch(config, rows, length)
 
     def step() -> None:
-        objective(*batch).backward()
+        loss(*batch).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -234,22 +238,19 @@ def over_length() -> dict:
 
 
 def over_vocabulary() -> dict:
-    """An update of the small model with a growing vocabulary, logits a slice at a time
-    and all at once.
+    """An update of the small model with a growing vocabulary.
+
+    All logits at once, as the readable objective has them, and a slice at a time.
     """
     rows, length, found = 128, 32, []
+    forms = {"all logits": Objective, "sliced": FastObjective}
     for vocab in VOCABULARIES:
-        step = training_step(
-            replace(SMALL, src_vocab_size=vocab, tgt_vocab_size=vocab), rows, length
-        )
-
-        def readable(step: Callable[[], None] = step) -> None:
-            with patch(
-                "annotated_transformer.training.loss.SlicedLoss.apply", all_logits
-            ):
-                step()
-
-        found += points("vocabulary", vocab, {"all logits": readable, "sliced": step})
+        config = replace(SMALL, src_vocab_size=vocab, tgt_vocab_size=vocab)
+        steps = {
+            form: training_step(config, rows, length, objective)
+            for form, objective in forms.items()
+        }
+        found += points("vocabulary", vocab, steps)
     return {"rows": rows, "length": length, "update": found}
 
 
@@ -264,7 +265,7 @@ def over_depth() -> dict:
 
 
 def filled(cache: Cache, length: int, config: TransformerConfig) -> Cache:
-    """A decoding cache that has come to `length` already, with random keys and values."""
+    """A decoding cache of `length` positions, with random keys and values."""
     for layer in cache.layers:
         layer.key, layer.value = torch.randn(2, 1, config.h, length, config.d_k)
     cache.length = length
@@ -336,33 +337,39 @@ def plan_bytes(pairs: TokenizedPairs) -> int:
     return peak
 
 
+def corpus_row(part: TokenizedPairs) -> dict:
+    """What the plan of an epoch takes, and the batches of it."""
+    lengths = part.src_lengths, part.tgt_lengths
+    plan = token_batches(*lengths, BATCH_TOKENS)
+    some = plan[:100]
+
+    def fill() -> None:
+        for rows in some:
+            collate(part, rows)
+
+    times = timed(
+        {"plan": lambda: token_batches(*lengths, BATCH_TOKENS), "batches": fill}
+    )
+    tokens = int(part.tgt_offsets[-1])
+    epoch = times["plan"] + times["batches"] * len(plan) / len(some)
+    return {
+        "pairs": len(part),
+        "target_tokens": tokens,
+        "batches": len(plan),
+        "plan_seconds": times["plan"],
+        "plan_bytes": plan_bytes(part),
+        "batch_seconds": times["batches"] / len(some),
+        "tokens_per_batch": sum(int(part.tgt_lengths[rows].sum()) for rows in some)
+        / len(some),
+        "tokens_per_second": round(tokens / epoch),
+    }
+
+
 def over_corpus() -> dict:
     """The plan of an epoch, and one batch, from a growing corpus."""
-    found = []
     with tempfile.TemporaryDirectory() as folder:
         pairs = generated(max(CORPORA), Path(folder))
-        for count in CORPORA:
-            part = beginning(pairs, count)
-            plan = token_batches(part.src_lengths, part.tgt_lengths, BATCH_TOKENS)
-            some = plan[:100]
-
-            def plan_again(part: TokenizedPairs = part) -> None:
-                token_batches(part.src_lengths, part.tgt_lengths, BATCH_TOKENS)
-
-            def fill(
-                part: TokenizedPairs = part, some: list[np.ndarray] = some
-            ) -> None:
-                for rows in some:
-                    collate(part, rows)
-
-            times = timed({"plan": plan_again, "batches": fill})
-            tokens = sum(int(part.tgt_lengths[rows].sum()) for rows in some)
-            epoch = times["plan"] + times["batches"] * len(plan) / len(some)
-            found.append({
-                "pairs": count, "target_tokens": int(part.tgt_offsets[-1]), "batches": len(plan),
-                "plan_seconds": times["plan"], "plan_bytes": plan_bytes(part),
-                "batch_seconds": times["batches"] / len(some), "tokens_per_batch": tokens / len(some),
-                "tokens_per_second": round(int(part.tgt_offsets[-1]) / epoch)})  # fmt: skip
+        found = [corpus_row(beginning(pairs, count)) for count in CORPORA]
     return {"batch_tokens": BATCH_TOKENS, "epoch": found}
 
 
@@ -380,7 +387,7 @@ class Planned(Dataset):
 
 
 def throughput(source: Iterable[Batch]) -> tuple[float, float]:
-    """Seconds by the clock until the first batch, and target tokens a second after it."""
+    """Seconds by the clock to the first batch, and target tokens a second after it."""
     start = time.perf_counter()
     stream = iter(source)
     next(stream)
@@ -415,9 +422,13 @@ def over_workers() -> dict:
             for _ in range(5)
         ]
     rows = [
-        {"loader": name, "first_batch_seconds": round(median(each[name][0] for each in rounds), 4),
-         "tokens_per_second": round(median(each[name][1] for each in rounds))}
-        for name in sources]  # fmt: skip
+        {
+            "loader": name,
+            "first_batch_seconds": round(median(each[name][0] for each in rounds), 4),
+            "tokens_per_second": round(median(each[name][1] for each in rounds)),
+        }
+        for name in sources
+    ]
     return {
         "cores": len(os.sched_getaffinity(0)),
         "batch_tokens": BATCH_TOKENS,
@@ -426,51 +437,40 @@ def over_workers() -> dict:
 
 
 SECTIONS = {
-    "layer": over_layer, "length": over_length, "vocabulary": over_vocabulary, "depth": over_depth,
-    "decoding": over_prefix, "corpus": over_corpus, "workers": over_workers}  # fmt: skip
+    "layer": over_layer,
+    "length": over_length,
+    "vocabulary": over_vocabulary,
+    "depth": over_depth,
+    "decoding": over_prefix,
+    "corpus": over_corpus,
+    "workers": over_workers,
+}
 
 
 def about() -> dict:
-    """What the numbers depend on besides the code."""
-    return {
-        "command": "python -m benchmarks.scale.growth", "threads": 1, "dtype": "float32", "small": SMALL.to_dict(),
-        "machine": f"CPU, {platform.machine()}, "
-                   f"{torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores",
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-    }  # fmt: skip
+    """What the numbers depend on besides the code and the machine."""
+    return {"threads": 1, "dtype": "float32", "small": SMALL.to_dict()}
 
 
-def main() -> None:
-    """Measure the named sections, or all, and put each into the record as soon as it is
-    there.
-    """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure the named sections, or all; each goes into the record at once."""
+    parser = command_line(__doc__)
     parser.add_argument(
-        "sections",
-        nargs="*",
-        metavar="section",
-        help=f"of {', '.join(SECTIONS)}; without any, all",
+        "sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}"
     )
-    names = parser.parse_args().sections
+    names = parser.parse_args(argv).sections
     if unknown := sorted(set(names) - set(SECTIONS)):
         parser.error(f"no section {unknown[0]!r}: choose from {', '.join(SECTIONS)}")
     torch.set_num_threads(1)
     for name in names or SECTIONS:
         torch.manual_seed(0)
-        start, load = time.perf_counter(), os.getloadavg()[0]
-        measured = SECTIONS[name]()
-        record = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
-        measured |= {
-            "other_load": round(load, 1),
+        start, load_before = time.perf_counter(), os.getloadavg()[0]
+        measured = SECTIONS[name]() | {
+            "other_load": round(load_before, 1),
             "measured_in_seconds": round(time.perf_counter() - start),
         }
-        write_whole(
-            OUT,
-            (json.dumps(record | about() | {name: measured}, indent=1) + "\n").encode(),
-        )
-        print(name, measured["measured_in_seconds"], "s", flush=True)
+        kept = {part: rows for part, rows in load(PLACE).items() if part in SECTIONS}
+        save(PLACE, kept | about() | {name: measured}, "numpy")
 
 
 if __name__ == "__main__":

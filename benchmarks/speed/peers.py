@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotated_transformer.after.pretrained import marian_config, marian_weights
+from annotated_transformer.engine.update import FastObjective
 from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.loss import Objective
 
 NAMES = ["ours", "torch.nn.Transformer", "Marian", "x-transformers"]
 
@@ -251,7 +251,5 @@ def build(
     """
     torch.manual_seed(seed)
     ours = Transformer(architecture)
-    makers = dict(
-        zip(NAMES, [Objective, TorchPeer, MarianPeer, XTransformersPeer], strict=True)
-    )
-    return makers[name](ours, smoothing)
+    makers = FastObjective, TorchPeer, MarianPeer, XTransformersPeer
+    return dict(zip(NAMES, makers, strict=True))[name](ours, smoothing)

@@ -1,27 +1,25 @@
-"""BLEU over training time on Multi30k, two processes each: Hugging Face's Marian under
-its own Trainer, beside ours.
+"""BLEU over training time on Multi30k: Hugging Face's Trainer, beside ours.
 
-    python -m benchmarks.speed.time_to_quality        # an hour or two on two cores; what is
-    trained already isn't again
+    python -m benchmarks.speed.time_to_quality
 
-The baseline has the recipe's architecture, tokenized pairs, batches, first weights,
-schedule and label smoothing; model, loss, update and data loader are Hugging Face's, in
-float32, which is its faster precision on a CPU. At each checkpoint the last five are
-averaged and test2016 is translated greedily, each model by its own library; the score
-is BLEU 13a, lower-cased as the data is. The corpus is downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes
-results/speed/time-to-quality.json.
+Two processes each. The baseline is Hugging Face's Marian with the recipe's
+architecture, tokenized pairs, batches, first weights, schedule and label smoothing;
+model, loss, update and data loader are Hugging Face's, in float32, which is its faster
+precision on a CPU. At each checkpoint the last five are averaged and test2016 is
+translated greedily, each model by its own library; the score is BLEU 13a, lower-cased
+as the data is. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a
+folder that holds it. Takes an hour or two on two cores; what is trained already isn't
+again. Writes results/speed/time-to-quality.json, which nbs/engine/update.ipynb plots.
 """
 
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -47,12 +45,12 @@ from annotated_transformer.data.tokenizer import PairTokenizer
 from annotated_transformer.engine.runs import prepare
 from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
 from annotated_transformer.training.recipes import recipe
+from annotated_transformer.training.trainer import TrainingConfig
 from annotated_transformer.translation.bleu import scores
 from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
-from benchmarks.record import RESULTS
+from benchmarks.record import command_line, save
 
-OUT = RESULTS / "speed" / "time-to-quality.json"
 EVERY, AVERAGED = 57, 5
 CONVENTION = "BLEU 13a, lower-cased"
 
@@ -124,19 +122,9 @@ class Keep(TrainerCallback):
         self.clock = time.perf_counter()
 
 
-def train(out: Path, updates: int) -> None:
-    """Train the baseline from the weights that the recipe's own seed draws; the rate
-    does not depend on `updates`.
-    """
-    plan = recipe("multi30k-en-de-tiny")
-    splits = [load_corpus("multi30k", split, "en", "de") for split in ("train", "val")]
-    run = prepare(plan, out / "prepared", *splits, device="cpu")
-    settings, off = plan.training, {"attention_dropout": 0.0, "activation_dropout": 0.0}
-    model = MarianMTModel(MarianConfig(**marian_config(run.model.config) | off))
-    model.load_state_dict(marian_weights(run.model), strict=False)
-    for name, value in marian_generation(run.model.config).items():
-        setattr(model.generation_config, name, value)
-    arguments = TrainingArguments(
+def arguments(out: Path, settings: TrainingConfig, updates: int) -> TrainingArguments:
+    """The recipe's schedule, optimizer and loss in the Trainer's words."""
+    return TrainingArguments(
         output_dir=str(out / "trainer"),
         max_steps=updates,
         learning_rate=0.005,
@@ -158,12 +146,27 @@ def train(out: Path, updates: int) -> None:
         ddp_backend="gloo",
         ddp_find_unused_parameters=False,
     )
+
+
+def train(out: Path, updates: int) -> None:
+    """Train the baseline from the weights that the recipe's own seed draws.
+
+    The learning rate does not depend on `updates`.
+    """
+    plan = recipe("multi30k-en-de-tiny")
+    splits = [load_corpus("multi30k", split, "en", "de") for split in ("train", "val")]
+    run = prepare(plan, out / "prepared", *splits, device="cpu")
+    settings, off = plan.training, {"attention_dropout": 0.0, "activation_dropout": 0.0}
+    model = MarianMTModel(MarianConfig(**marian_config(run.model.config) | off))
+    model.load_state_dict(marian_weights(run.model), strict=False)
+    for name, value in marian_generation(run.model.config).items():
+        setattr(model.generation_config, name, value)
     batches = PlannedBatches(
         run.train, settings.batch_tokens, settings.seed, updates, PartialState()
     )
     PlannedTrainer(
         model=model,
-        args=arguments,
+        args=arguments(out, settings, updates),
         train_dataset=batches,
         callbacks=[Keep(out / "checkpoints")],
     ).train()
@@ -221,7 +224,7 @@ def curve_of_hugging_face(
 def generate(
     model: MarianMTModel, tokenizer: PairTokenizer, sources: list[str]
 ) -> list[str]:
-    """Greedy translations by Hugging Face's `generate`, in batches of similar length."""
+    """Greedy translations by Hugging Face, in batches of similar length."""
     rows = tokenizer.encode_source(sources)
     order, outputs = sorted(range(len(rows)), key=lambda place: len(rows[place])), {}
     for start in range(0, len(order), 64):
@@ -255,85 +258,48 @@ def score(ours: Path, theirs: Path) -> None:
     """Both curves into the record."""
     pairs = list(load_corpus("multi30k", "test_2016_flickr", "en", "de"))
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-    record = {
-        "command": "python -m benchmarks.speed.time_to_quality",
-        "machine": f"CPU, {platform.machine()}, "
-        f"{torch.backends.cpu.get_cpu_capability()}, 2 processes of 1 "
-        "thread",
-        "versions": {
-            name: version(name)
-            for name in ("torch", "transformers", "accelerate", "sacrebleu")
-        },
+    found = {
+        "processes": "2 of 1 thread each",
         "convention": CONVENTION,
         "averaged": AVERAGED,
         "ours": curve_of_ours(ours, sources, targets),
         "hugging_face": curve_of_hugging_face(theirs, sources, targets),
     }
-    OUT.write_text(json.dumps(record, indent=1) + "\n")
+    packages = ("transformers", "accelerate", "sacrebleu")
+    save("speed/time-to-quality.json", found, *packages)
 
 
-def in_two_processes(*arguments: str) -> None:
-    """Run this by torchrun, a thread each. Raises: CalledProcessError when it fails."""
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-    ]
-    subprocess.run(
-        [*torchrun, *arguments], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
+def in_two_processes(module: str, *words: object) -> None:
+    """Run a module by torchrun, a thread each. Raises: CalledProcessError."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", "-m", module, *map(str, words)]
+    subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
 def race(runs: Path, updates: int, baseline_updates: int) -> None:
-    """Train ours, then the baseline, one after the other on the same cores, and score
-    both.
-    """
+    """Train ours, then the baseline on the same cores, and score both."""
     ours, theirs = runs / "ours", runs / "hugging-face"
-    in_two_processes(
-        "-m",
-        "annotated_transformer.cli",
-        "train",
-        "multi30k-en-de-tiny",
-        "--out",
-        str(ours),
-        "--set",
-        f"steps={updates}",
-        "--set",
-        "keep=1000",
-        "--set",
-        "patience=0",
-    )
-    if not (
-        theirs / "checkpoints" / f"step-{baseline_updates // EVERY * EVERY:08d}"
-    ).exists():
-        in_two_processes(
-            "-m",
-            "benchmarks.speed.time_to_quality",
-            "--train",
-            str(theirs),
-            "--baseline-updates",
-            str(baseline_updates),
-        )
+    settings = [f"steps={updates}", "keep=1000", "patience=0"]
+    words = [word for each in settings for word in ("--set", each)]
+    plan = "train", "multi30k-en-de-tiny", "--out", ours
+    in_two_processes("annotated_transformer", *plan, *words)
+    last = f"step-{baseline_updates // EVERY * EVERY:08d}"
+    if not (theirs / "checkpoints" / last).exists():
+        own = "--train", theirs, "--baseline-updates", baseline_updates
+        in_two_processes("benchmarks.speed.time_to_quality", *own)
     score(ours, theirs)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """The whole race, or in each of the baseline's processes its part."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs/race"), help="where both are trained"
-    )
+    parser = command_line(__doc__)
+    parser.add_argument("--runs", type=Path, default=Path("runs/race"))
     parser.add_argument("--updates", type=int, default=1_653, help="of ours")
     parser.add_argument(
         "--baseline-updates", type=int, default=1_311, help="of Hugging Face's"
     )
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     torch.set_num_threads(1)
     if given.train:
         train(given.train, given.baseline_updates)

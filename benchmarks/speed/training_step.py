@@ -1,40 +1,34 @@
-"""Time one training step, ours beside three libraries: the same weights, batches,
-optimizer, smoothing and dropout.
+"""Time one training step, ours beside three libraries.
 
-    python -m benchmarks.speed.training_step [--sizes tiny small base-8k base-37k] [--repeats
-    5] python -m benchmarks.speed.training_step --only losses     # 1,000 updates in float32
-    and bfloat16, tiny, small and base python -m benchmarks.speed.training_step --only memory
-    # peak memory of two updates, each in a process of its own python
-    benchmarks/speed/training_step.py --only float32    # steps in float32 alone, for a
-    processor without AMX python -m benchmarks.speed.training_step --only allocator  # steps
-    in float32, freed memory given back or kept python -m benchmarks.speed.training_step
-    --only all        # one after the other
+    python -m benchmarks.speed.training_step                     every size
+    python -m benchmarks.speed.training_step --sizes tiny small  some
+    python -m benchmarks.speed.training_step --only PART         another part, or all
 
-Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread; times are processor seconds, so
-that other work on the machine does not count. Writes its part of
-results/speed/training-step.json, which the chapter nbs/training/speed.ipynb plots.
+The parts: `steps` in float32 and bfloat16; `float32` alone, for a processor without
+AMX; `losses` of 1,000 updates; `memory`, the peak of two updates; `allocator`, steps
+with freed memory given back or kept. All libraries have the same weights, batches,
+optimizer, smoothing and dropout. One thread; times are processor seconds, so that other
+work on the machine doesn't count. Takes minutes to an hour. Multi30k is downloaded
+unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes its part of
+results/speed/training-step.json, which nbs/engine/update.ipynb plots.
 """
 
 import argparse
 import json
 import os
-import platform
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.metadata import version
 from itertools import islice, product
 from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
-from types import MappingProxyType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -43,13 +37,14 @@ from torch import nn
 from annotated_transformer.data.batching import Batch, TokenizedPairs, batches
 from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.engine.update import fused_adam
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
-from annotated_transformer.training.schedule import adam, noam, peak_factor
-from benchmarks.record import RESULTS, ROOT
+from annotated_transformer.training.schedule import noam, peak_factor
+from benchmarks.record import command_line, has_amx, load, save
 from benchmarks.speed import peers
 
-OUT = RESULTS / "speed" / "training-step.json"
+PLACE = "speed/training-step.json"
 SIZES = {  # d_model, N, h, d_ff, vocabulary, tokens in a batch
     "tiny": (128, 4, 4, 256, 10_000, 4_096),
     "small": (256, 3, 4, 1_024, 10_000, 2_048),
@@ -153,7 +148,7 @@ def step_seconds(
     models = {
         name: peers.build(name, architecture(size)).train() for name in peers.NAMES
     }
-    optimizers = {name: adam(model) for name, model in models.items()}
+    optimizers = {name: fused_adam(model) for name, model in models.items()}
     results = {}
     for precision in precisions:
         times: dict[str, list[float]] = {name: [] for name in models}
@@ -197,7 +192,7 @@ def shares_of_time(size: str, batch: Batch, precision: str) -> dict[str, float]:
     the largest first.
     """
     model = peers.build("ours", architecture(size)).train()
-    optimizer = adam(model)
+    optimizer = fused_adam(model)
     step(model, optimizer, batch, precision)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU]
@@ -217,7 +212,7 @@ def between(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def work_of(size: str, batch: Batch) -> int:
-    """Operations in matrix products that one update on a batch takes, padding included."""
+    """Operations in the matrix products of one update, padding included."""
     return batch.src.size(0) * sum(
         flops(architecture(size), batch.src.size(1), batch.tgt_in.size(1))
     )
@@ -227,51 +222,51 @@ def measure_size(
     size: str, repeats: int, precisions: Sequence[str] = PRECISIONS
 ) -> dict:
     """Losses, seconds, tokens a second and the share of the bound that each reaches."""
-    tokens = SIZES[size][-1]
-    plan = full_batches(tokens, repeats + 1)
-    real = median(batch.tokens for batch in plan[1:])
+    plan = full_batches(SIZES[size][-1], repeats + 1)
     before = product_rates(precisions)
     seconds = step_seconds(size, plan, repeats, precisions)
     after = product_rates(precisions)
-    rates = {
-        precision: max(before[precision], after[precision]) for precision in precisions
+    rates = {p: max(before[p], after[p]) for p in precisions}
+    shares = {p: shares_of_time(size, plan[1], p) for p in precisions}
+    in_products = {
+        p: round(sum(row.get(name, 0) for name in PRODUCTS), 3)
+        for p, row in shares.items()
     }
-    work = median(work_of(size, batch) for batch in plan[1:])
-    shares = {
-        precision: shares_of_time(size, plan[1], precision) for precision in precisions
-    }
-    best = {
-        precision: min(s for name, s in row.items() if name != "ours")
-        for precision, row in seconds.items()
-    }
-    found = {
-        "target_tokens": real,
+    return {
+        "target_tokens": median(batch.tokens for batch in plan[1:]),
         "first_losses": first_losses(size, plan[0]),
         "seconds": seconds,
-        "tokens_per_second": {
-            p: {name: round(real / s) for name, s in row.items()}
-            for p, row in seconds.items()
-        },
-        "product_gflops": {
-            precision: round(rate / 1e9) for precision, rate in rates.items()
-        },
-        "share_of_bound": {
-            p: {name: round(work / rates[p] / s, 3) for name, s in row.items()}
-            for p, row in seconds.items()
-        },
-        "ours_in_products": {
-            p: round(sum(row.get(name, 0) for name in PRODUCTS), 3)
-            for p, row in shares.items()
-        },
+        "product_gflops": {p: round(rate / 1e9) for p, rate in rates.items()},
+        "ours_in_products": in_products,
         "ours_between": {p: between(row) for p, row in shares.items()},
-        "against_best_peer": {
-            p: round(best[p] / seconds[p]["ours"], 2) for p in precisions
-        },
+        **compared(size, plan, seconds, rates),
     }
-    if len(precisions) == 2:
-        found["bf16_against_best_fp32_peer"] = round(
-            best["fp32"] / seconds["bf16"]["ours"], 2
-        )
+
+
+def compared(
+    size: str,
+    plan: list[Batch],
+    seconds: dict[str, dict[str, float]],
+    rates: dict[str, float],
+) -> dict:
+    """Tokens a second, the share of the bound, and ours beside the fastest peer."""
+    tokens = median(batch.tokens for batch in plan[1:])
+    work = median(work_of(size, batch) for batch in plan[1:])
+    best = {
+        p: min(time for name, time in row.items() if name != "ours")
+        for p, row in seconds.items()
+    }
+    found: dict[str, Any] = {"tokens_per_second": {}, "share_of_bound": {}}
+    for p, row in seconds.items():
+        speeds = {name: round(tokens / time) for name, time in row.items()}
+        shares = {name: round(work / rates[p] / time, 3) for name, time in row.items()}
+        found["tokens_per_second"][p], found["share_of_bound"][p] = speeds, shares
+    found["against_best_peer"] = {
+        p: round(best[p] / seconds[p]["ours"], 2) for p in seconds
+    }
+    if {"fp32", "bf16"} <= seconds.keys():
+        ratio = best["fp32"] / seconds["bf16"]["ours"]
+        found["bf16_against_best_fp32_peer"] = round(ratio, 2)
     return found
 
 
@@ -287,7 +282,7 @@ def losses_of(size: str, name: str, precision: str, updates: int) -> list[float]
     tokens, warmup = LOSS_RUNS[size]
     factor = peak_factor(0.256 / d_model, d_model, warmup)
     model = peers.build(name, architecture(size)).train()
-    optimizer = adam(model)
+    optimizer = fused_adam(model)
     for number, batch in enumerate(real_batches(tokens, updates), 1):
         for group in optimizer.param_groups:
             group["lr"] = noam(number, d_model, warmup, factor)
@@ -333,7 +328,7 @@ def peak_memory(size: str, name: str, precision: str, path: str) -> int:
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
     before = status("VmRSS")
     model = peers.build(name, architecture(size)).train()
-    optimizer = adam(model)
+    optimizer = fused_adam(model)
     for _ in range(2):
         step(model, optimizer, batch, precision)
     return status("VmHWM") - before
@@ -361,21 +356,13 @@ def batch_file(tokens: int) -> Iterator[str]:
         yield path
 
 
-def in_own_process(
-    program: str, variables: Mapping[str, str] = MappingProxyType({})
-) -> Any:
-    """What a piece of Python prints as its last line, in JSON; `variables` join its
-    environment.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+def alone(function: Callable, *arguments: object, **variables: str) -> Any:
+    """What a function returns in a process of its own with these variables."""
+    with (
+        patch.dict(os.environ, variables),
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+    ):
+        return pool.submit(function, *arguments).result()
 
 
 def memory(size: str, tokens: int) -> dict:
@@ -383,10 +370,7 @@ def memory(size: str, tokens: int) -> dict:
     found: dict[str, dict[str, int]] = {precision: {} for precision in PRECISIONS}
     with batch_file(tokens) as path:
         for precision, name in product(PRECISIONS, peers.NAMES):
-            call = f"print(t.peak_memory({size!r}, {name!r}, {precision!r}, {path!r}))"
-            found[precision][name] = in_own_process(
-                f"from benchmarks.speed import training_step as t; {call}"
-            )
+            found[precision][name] = alone(peak_memory, size, name, precision, path)
     return {"tokens": tokens, "updates": 2, "peak_bytes": found}
 
 
@@ -397,7 +381,7 @@ def paged(size: str, name: str, repeats: int) -> dict[str, float]:
     torch.set_num_threads(1)
     plan = full_batches(SIZES[size][-1], repeats + 1)
     model = peers.build(name, architecture(size)).train()
-    optimizer = adam(model)
+    optimizer = fused_adam(model)
     seconds, pages = [], []
     for batch in plan:
         start, fetched = time.process_time(), getrusage(RUSAGE_SELF).ru_minflt
@@ -412,27 +396,17 @@ def paged(size: str, name: str, repeats: int) -> dict[str, float]:
 
 
 def allocator(size: str, repeats: int, rounds: int = 2) -> dict:
-    """Each model with freed memory given back as the C library sees fit, and kept;
-    medians of rounds of processes.
+    """Each model with freed memory given back as the C library sees fit, and kept.
+
+    Medians of rounds of processes.
     """
-    found = {(way, name): [] for way in ALLOCATORS for name in peers.NAMES}
-    for _ in range(rounds):
-        for way, name in found:
-            program = (
-                "import json, training_step as t; "
-                f"print(json.dumps(t.paged({size!r}, {name!r}, {repeats})))"
-            )
-            found[way, name].append(in_own_process(program, ALLOCATORS[way]))
-    return {
-        way: {
-            name: {
-                key: median(run[key] for run in found[way, name])
-                for key in found[way, name][0]
-            }
-            for name in peers.NAMES
-        }
-        for way in ALLOCATORS
-    }
+    runs = {(way, name): [] for way in ALLOCATORS for name in peers.NAMES}
+    for _, (way, name) in product(range(rounds), runs):
+        runs[way, name].append(alone(paged, size, name, repeats, **ALLOCATORS[way]))
+    found: dict[str, dict] = {way: {} for way in ALLOCATORS}
+    for (way, name), rows in runs.items():
+        found[way][name] = {key: median(row[key] for row in rows) for key in rows[0]}
+    return found
 
 
 def steps(options: argparse.Namespace, precisions: list[str]) -> dict:
@@ -457,32 +431,26 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict]] = {
 }
 
 
-def main() -> None:
-    """Measure one part, or each in turn, and put it into the record beside the others."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure one part, or each in turn, and put it into the record."""
+    parser = command_line(__doc__)
     parser.add_argument("--only", choices=[*PARTS, "all"], default="steps")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    given = parser.parse_args(argv)
     torch.set_num_threads(1)
-    packages = ["torch", "transformers", "x-transformers"]
-    for name in PARTS if options.only == "all" else [options.only]:
-        found = PARTS[name](options)
-        record = json.loads(OUT.read_text()) if OUT.exists() else {}
+    for name in PARTS if given.only == "all" else [given.only]:
+        found, record = PARTS[name](given), load(PLACE)
         part = {"steps": "sizes"}.get(name, name)
-        record[part] = {**record.get(part, {}), **found}
-        record["amx"] = {
-            **record.get("amx", {}),
-            part: torch.cpu._is_amx_tile_supported(),
-        }
-        record |= {
+        kept = {each: record[each] for each in [*PARTS, "sizes"] if each in record}
+        kept[part] = record.get(part, {}) | found
+        amx = record.get("amx", {}) | {part: has_amx()}
+        about = {
             "command": "python -m benchmarks.speed.training_step",
             "threads": 1,
-            "machine": f"CPU, {platform.machine()}",
-            "capability": torch.backends.cpu.get_cpu_capability(),
-            "versions": {name: version(name) for name in packages},
+            "amx": amx,
         }
-        OUT.write_text(json.dumps(record, indent=1) + "\n")
+        save(PLACE, about | kept, "transformers", "x-transformers")
 
 
 if __name__ == "__main__":
