@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .opening import open_translator
 from .options import console
 from .plan import Pairs
+from .progress import Record
 
 if TYPE_CHECKING:
     from ..engine.runs import Run
@@ -60,7 +61,7 @@ def rehearse(
     """
     from ..engine.runs import FirstPairs, dry, fit, prepare
 
-    records: list[dict] = []
+    records: list[Record] = []
     few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
     with passing_folder(folder):
         run = prepare(dry(plan), folder, few, some, records.append, device=device)
@@ -86,7 +87,7 @@ def translate_one(model: Path, sentence: str) -> str:
         return translator.translate(sentence, split=True)
 
 
-def findings(plan: "Recipe", run: "Run", records: list[dict]) -> Findings:
+def findings(plan: "Recipe", run: "Run", records: list[Record]) -> Findings:
     """What a dry run tells of the whole one: sizes in bytes, and the losses."""
     import torch
 

@@ -41,8 +41,8 @@ def training_plan(
             "of them"
         )
     plan = recipe(settings_from or "multi30k-en-de-tiny")
-    names = {"corpus": source, "src": src, "tgt": tgt, "valid_split": valid}
-    return replace(plan, **names, moses=False, lowercase=False)
+    plan = replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid)
+    return replace(plan, moses=False, lowercase=False)
 
 
 def refuse_own_files(source: str, settings_from: str | None) -> None:
@@ -97,7 +97,7 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
         for field in fields(values)
         if field.name not in (*NOT_SETTINGS, *parts)
     }
-    changes: dict[str, dict] = {part: {} for part in parts}
+    changes: dict[str, dict[str, Any]] = {part: {} for part in parts}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if name not in owners:

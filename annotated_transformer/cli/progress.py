@@ -2,12 +2,15 @@
 
 from datetime import timedelta
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+Record = dict[str, Any]  # a line of a run's log
 
-def line(record: dict) -> str:
+
+def line(record: Record) -> str:
     """One log record of a run as one line of text."""
     if record["event"] == "data":
         train, valid = record["dropped_train"], record["dropped_valid"]
@@ -25,10 +28,8 @@ def line(record: dict) -> str:
     )
 
 
-def time_left(before: dict, now: dict, steps: int) -> str:
-    """The time that the updates up to `steps` will take at the pace between two
-    records, as days, h:mm:ss.
-    """
+def time_left(before: Record, now: Record, steps: int) -> str:
+    """The time up to update `steps` at the pace between two records, as h:mm:ss."""
     pace = (now["seconds"] - before["seconds"]) / (now["step"] - before["step"])
     return str(timedelta(seconds=round(pace * (steps - now["step"]))))
 
@@ -40,7 +41,8 @@ class Bar:
     """
 
     def __init__(self, steps: int, console: Console):
-        self.steps, self.last = steps, {"step": 0, "seconds": 0.0}
+        self.steps = steps
+        self.last: Record = {"step": 0, "seconds": 0.0}
         self.bar = Progress(
             TextColumn("step"),
             BarColumn(),
@@ -62,7 +64,7 @@ class Bar:
     ) -> None:
         self.bar.stop()
 
-    def __call__(self, record: dict) -> None:
+    def __call__(self, record: Record) -> None:
         """Move the bar for an update; print other records above it."""
         if record["event"] == "update":
             left = time_left(self.last, record, self.steps)
