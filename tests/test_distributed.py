@@ -230,7 +230,7 @@ def test_accelerate_launches_the_same_command(train_command):
     launch += ["--main_process_port", str(free_port()), "-m"]
     command = [
         *launch,
-        "annotated_transformer.cli",
+        "annotated_transformer",
         *map(str, train_command),
         "--dry-run",
     ]
@@ -252,7 +252,7 @@ def test_accelerate_launches_the_same_command(train_command):
 def test_processes_find_each_other_without_being_told_of_the_cpu(train_command):
     """Or each would train alone, and all would write the same files."""
     command = [word for word in train_command if word not in ("--device", "cpu")]
-    done = torchrun(2, "-m", "annotated_transformer.cli", *command, "--dry-run")
+    done = torchrun(2, "-m", "annotated_transformer", *command, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("device: 2 × cpu") == 1, done.stdout
 
@@ -311,7 +311,7 @@ def test_who_was_asked_to_end_and_then_lost_the_others_says_nothing(
 def test_when_all_ranks_refuse_the_first_one_speaks(tmp_path, train_command):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "cat.jpg").touch()
-    done = torchrun(2, "-m", "annotated_transformer.cli", *train_command)
+    done = torchrun(2, "-m", "annotated_transformer", *train_command)
     assert done.returncode != 0
     assert error_of(done.stderr).endswith(
         "run is not empty and holds no run: choose another folder"
@@ -352,7 +352,7 @@ def test_a_killed_worker_is_started_again_and_nothing_is_lost(tmp_path, train_co
         [
             sys.executable,
             "-m",
-            "annotated_transformer.cli",
+            "annotated_transformer",
             *map(str, train_command[:-1]),
             whole,
         ],

@@ -87,16 +87,15 @@ def test_no_directive_shows(page, parsed):
 
 
 def private_words() -> set[str]:
-    """What only the machine that built the book knows: its places, name and user, and
-    the values of its environment. A word that any machine may have doesn't count.
+    """What only the machine that built the book knows: its places, its name, and the
+    paths in its environment. A word that any machine may have doesn't count.
     """
-    places = {str(ROOT), str(Path.home()), sys.prefix, socket.gethostname()}
-    values = {value for name, value in os.environ.items() if "/" in value}
-    common = re.compile(
-        r"/|/(root|home|tmp|usr|bin|dev/null)(/\w*)?|localhost|C\.UTF-8"
-    )
-    words = {word for word in places | values if len(word) > 5}
-    return {word for word in words if not common.fullmatch(word)}
+    places = {str(ROOT), str(Path.home()), sys.prefix}
+    places |= {value for value in os.environ.values() if value.startswith("/")}
+    common = re.compile(r"/|/(root|home|tmp|usr|bin|dev/null)(/\w*)?")
+    words = {place for place in places if not common.fullmatch(place)}
+    name = socket.gethostname()
+    return words | ({name} if re.search(r"\d|\W", name) else set())
 
 
 @each_page
