@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError, nearest
@@ -39,8 +38,8 @@ def load(
     a Marian directory as it was downloaded, or "owner/name" on the Hugging Face Hub.
 
     `device` None is a GPU where there is one, else the CPU. `engine` is what searches:
-    "torch" is the fast form of the model, "plain" the readable one, "ctranslate2" the
-    program of that name. `precision` is that of its matrix products.
+    "torch" is the fast form of the model, "plain" the readable one, "ctranslate2"
+    another program (extra `fast`) that also has int8.
 
     Raises: UserError naming what is missing, damaged, foreign or unknown.
     """
@@ -49,6 +48,8 @@ def load(
     if engine not in ENGINES:
         raise UserError(f"unknown engine {engine!r}: {nearest(engine, ENGINES)}")
     place = find_device(device)
+    if engine == "ctranslate2" and device is None and place.type == "mps":
+        place = find_device("cpu")  # CTranslate2 has no Metal
     model, tokenizer = open_model(name, place)
     return Translator(model, tokenizer, ENGINES[engine](model, tokenizer, precision))
 
@@ -79,9 +80,7 @@ def _ctranslate2(
 ) -> "SearchEngine":
     from .engine.ctranslate2 import CTranslate2Engine
 
-    device = str(model.tgt_embedding.weight.device)
-    if device.startswith("mps"):
-        device = "cpu"  # which CTranslate2 knows besides CUDA
+    device = model.tgt_embedding.weight.device
     return CTranslate2Engine(model, tokenizer, precision, device)
 
 
@@ -160,14 +159,9 @@ def find_model(name: str | Path) -> tuple[Kind, Path]:
     """
     for kind in KINDS:
         if kind.fits(str(name)):
-            return (
-                find_model(kind.follow(str(name)))
-                if kind.follow
-                else (
-                    kind,
-                    Path(name),
-                )
-            )
+            if kind.follow:
+                return find_model(kind.follow(str(name)))
+            return kind, Path(name)
     if Path(name).is_dir():
         raise UserError(
             f"{name} holds no model: name a folder with a config.json and its weights, "
@@ -205,7 +199,7 @@ def _imported_config(folder: Path) -> "TransformerConfig":
     return read_config(folder, MarianConfig)
 
 
-def _read_imported(folder: Path, device: "torch.device") -> tuple[Any, Any]:
+def _read_marian(folder: Path, device: "torch.device") -> tuple[Any, Any]:
     from .after.pretrained import load_marian
 
     return load_marian(folder, device)
@@ -222,14 +216,6 @@ def _marian_config(folder: Path) -> "TransformerConfig":
     from .after.pretrained import read_marian_config
 
     return read_marian_config(folder)
-
-
-def _read_marian_directory(folder: Path, device: "torch.device") -> tuple[Any, Any]:
-    from .after.pretrained import import_marian, load_marian
-
-    with TemporaryDirectory() as place:
-        import_marian(folder, Path(place) / "model")
-        return load_marian(Path(place) / "model", device)
 
 
 def _has_config(name: str) -> bool:
@@ -299,11 +285,9 @@ KINDS = (
         "a Marian directory",
         _is_marian_directory,
         config=_marian_config,
-        read=_read_marian_directory,
+        read=_read_marian,
     ),
-    Kind(
-        "an imported model", _is_imported, config=_imported_config, read=_read_imported
-    ),
+    Kind("an imported model", _is_imported, config=_imported_config, read=_read_marian),
     Kind("a model folder", _has_config, config=_trained_config, read=_read_trained),
     Kind("a model of the Hub", _is_hub_id, follow=download),
 )

@@ -4,6 +4,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 import annotated_transformer
 from annotated_transformer import UserError, load, loading
+from annotated_transformer.after.pretrained import import_marian
 
 ROOT = Path(__file__).resolve().parent.parent
 PHRASE, ANSWER = "the twenty-first of March", "der einundzwanzigste März"
@@ -52,9 +54,12 @@ def test_every_name_of_the_face_is_there():
         _ = annotated_transformer.Transfromer
 
 
-@pytest.mark.parametrize("package", ["annotated_transformer"])
+@pytest.mark.parametrize(
+    "package", ["annotated_transformer", "annotated_transformer.engine"]
+)
 def test_type_checkers_see_the_same_names(package):
     """The imports under TYPE_CHECKING and the table say the same, name by name."""
+    import_module(package)
     source = ROOT.joinpath(*package.split("."), "__init__.py").read_text("utf-8")
     block = next(node for node in ast.parse(source).body if isinstance(node, ast.If))
     seen = {alias.asname: node.module for node in block.body for alias in node.names}
@@ -158,3 +163,18 @@ def test_the_hub_without_its_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UserError, match="pip install huggingface_hub"):
         load("someone/small-model")
+
+
+def test_a_marian_directory_is_opened_as_it_is(tmp_path):
+    marian = pytest.importorskip("test_pretrained")
+    marian.make(tmp_path / "opus")
+    import_marian(tmp_path / "opus", tmp_path / "imported")
+    opened = [load(tmp_path / name, device="cpu") for name in ("opus", "imported")]
+    kinds = [
+        loading.find_model(tmp_path / name)[0].title for name in ("opus", "imported")
+    ]
+    assert kinds == ["a Marian directory", "an imported model"]
+    first, second = (translator.model for translator in opened)
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert loading.architecture(tmp_path / "opus") == first.config == second.config

@@ -583,26 +583,38 @@ def import_marian(
         raise UserError(
             f"{out} holds a model that was not imported: choose another folder"
         )
+    config, tokenizer, weights = _read_directory(folder, src_lang, tgt_lang)
+    with whole_folder(out, written_here) as draft:
+        write_model(draft, weights, config, tokenizer)
+
+
+def _read_directory(
+    folder: Path, src_lang: str | None = None, tgt_lang: str | None = None
+) -> tuple[MarianConfig, MarianTokenizer, dict[str, Tensor]]:
     config = read_marian_config(folder)
     tokenizer = read_marian_tokenizer(folder, src_lang, tgt_lang)
     check_vocabulary(config, tokenizer, folder)
     weights = convert_weights(read_marian_tensors(folder), config, folder)
-    with whole_folder(out, written_here) as draft:
-        write_model(draft, weights, config, tokenizer)
+    return config, tokenizer, weights
 
 # %% ../../nbs/after/pretrained.ipynb #cell80
 def load_marian(
     folder: str | Path, device: str | torch.device = "cpu"
 ) -> tuple[MarianTransformer, MarianTokenizer]:
-    """The model of an imported folder, in evaluation mode, and its tokenizer.
+    """The model of an imported folder, or of a Marian directory, and its tokenizer.
 
-    Raises: UserError naming what is missing, damaged, foreign or too new.
+    The model is in evaluation mode. Raises: UserError naming what is missing, damaged,
+    foreign or too new.
     """
     folder = Path(folder)
-    config, tokenizer = read_config(folder, MarianConfig), MarianTokenizer.load(folder)
-    check_vocabulary(config, tokenizer, folder)
+    if is_marian(folder):
+        config = read_config(folder, MarianConfig)
+        tokenizer, weights = MarianTokenizer.load(folder), read_weights(folder)
+        check_vocabulary(config, tokenizer, folder)
+    else:
+        config, tokenizer, weights = _read_directory(folder)
     model = MarianTransformer(config).float()
-    fill(model, read_weights(folder), folder)
+    fill(model, weights, folder)
     return model.to(device).eval(), tokenizer
 
 # %% ../../nbs/after/pretrained.ipynb #cell88
