@@ -31,28 +31,28 @@ def attention(
     weights = scores.softmax(dim=-1)
     return weights @ value, weights
 
-# %% ../../nbs/model/attention.ipynb #cell26
+# %% ../../nbs/model/attention.ipynb #cell27
 def padding_mask(
     ids: Int[Tensor, "batch key"], pad_id: int
 ) -> Bool[Tensor, "batch 1 1 key"]:
     """True where a key is a real token, shaped to broadcast over heads and queries."""
     return (ids != pad_id)[:, None, None, :]
 
-# %% ../../nbs/model/attention.ipynb #cell29
+# %% ../../nbs/model/attention.ipynb #cell30
 def causal_mask(
     n: int, device: torch.device | None = None
 ) -> Bool[Tensor, "query key"]:
     """True on and below the diagonal: position i may attend to 0 to i, §3.2.3."""
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
-# %% ../../nbs/model/attention.ipynb #cell51
+# %% ../../nbs/model/attention.ipynb #cell52
 def split_heads(
     x: Float[Tensor, "batch n h_d"], h: int
 ) -> Float[Tensor, "batch h n d"]:
     """Cut the last axis into h heads and put the heads before the positions."""
     return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
-# %% ../../nbs/model/attention.ipynb #cell55
+# %% ../../nbs/model/attention.ipynb #cell56
 class MultiHeadAttention(nn.Module):
     """h attentions side by side on learned projections, §3.2.2.
 
@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
     def keys_values(
         self, memory: Float[Tensor, "batch key d_model"]
     ) -> tuple[Float[Tensor, "batch h key d_k"], Float[Tensor, "batch h key d_v"]]:
-        """What each position offers, head by head; a decoder keeps these between steps."""
+        """What each position offers, head by head; a decoder keeps these."""
         key, value = self.W_K(memory), self.W_V(memory)
         return split_heads(key, self.h), split_heads(value, self.h)
 

@@ -74,7 +74,7 @@ class Flops(NamedTuple):
 
 # %% ../../nbs/model/costs.ipynb #cell29
 def flops(config: TransformerConfig, src_len: int, tgt_len: int) -> Flops:
-    """Operations forward and backward: each product costs two of its size going back."""
+    """Operations forward, and backward: there each product costs two."""
     forward = sum(flops_by_part(config, src_len, tgt_len).values())
     return Flops(forward, 2 * forward)
 
@@ -94,7 +94,7 @@ def layer_operations(n: int, d: int, k: int, r: int) -> dict[str, int]:
         "restricted self-attention": 2 * min(r, n) * n * d,
     }
 
-# %% ../../nbs/model/costs.ipynb #cell54
+# %% ../../nbs/model/costs.ipynb #cell55
 def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
     """How many layers until every position depends on all: Table 1's last column.
 
@@ -114,7 +114,7 @@ def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
         "it read itself"
     )
 
-# %% ../../nbs/model/costs.ipynb #cell60
+# %% ../../nbs/model/costs.ipynb #cell61
 def hardware_flops(seconds: float, devices: int, sustained: float) -> float:
-    """Table 2's estimate of training cost: time × devices × FLOPs sustained a second."""
+    """Table 2's estimate of training cost: time × devices × FLOPs a second."""
     return seconds * devices * sustained

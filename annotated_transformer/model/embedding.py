@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 # %% ../../nbs/model/embedding.ipynb #cell7
 class Embedding(nn.Module):
-    """A vector of size d_model for each token, scaled by √d_model on the way in, §3.4."""
+    """A vector for each token, scaled by √d_model on the way in, §3.4."""
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()

@@ -119,7 +119,7 @@ class DecoderLayer(nn.Module):
         cache: LayerCache,
         src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch 1 d_model"]:
-        """The newest target position alone; the cache holds all before it, so no mask."""
+        """The newest position alone; the cache holds all before it, so no mask."""
         own, source = self.self_attention, self.source_attention
         cache.extend(*own.keys_values(y))
         attended = own.attend(own.queries(y), cache.key, cache.value)

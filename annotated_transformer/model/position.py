@@ -48,7 +48,7 @@ def rows_of(
 
 # %% ../../nbs/model/position.ipynb #cell34
 class SinusoidalPositions(nn.Module):
-    """Adds the fixed table of `sinusoids` to the embeddings; nothing is trained or saved."""
+    """Adds the fixed table of `sinusoids` to the embeddings; no parameters."""
 
     table: Tensor
 

@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         memory: Float[Tensor, "batch src d_model"],
         src_mask: Bool[Tensor, "batch 1 1 src"],
     ) -> Float[Tensor, "batch tgt d_model"]:
-        """The decoder's output at every position; position i has seen targets 0 to i."""
+        """The decoder's output; position i has seen targets 0 to i only."""
         tgt_mask = causal_mask(tgt.size(1), tgt.device)
         y = self.embed(self.tgt_embedding, tgt)
         return self.decoder(y, memory, tgt_mask, src_mask)
