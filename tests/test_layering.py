@@ -29,7 +29,7 @@ MODULES = sorted(
     path for path in (ROOT / PACKAGE).rglob("*.py") if path.name != "_modidx.py"
 )
 # Above all rooms, and below them: the face and the command line.
-ABOVE, BELOW = ["errors", "files"], ["engine", "loading", "", "__main__", "cli"]
+ABOVE, BELOW = ["errors", "files"], ["engine", "loading", "", "cli", "__main__"]
 # The two late imports that the plan of the house allows: the chart of a translation's
 # attention draws, and `Translator.from_pretrained` asks the face.
 LATE = {"translation.translator": {"plots", "loading"}}
