@@ -32,6 +32,7 @@ from annotated_transformer.engine.scale import (
     main_process_first,
     make_accelerator,
 )
+from .update import fast_training, fused_adam
 from ..errors import UserError
 from annotated_transformer.files import (
     read_json,
@@ -47,9 +48,7 @@ from annotated_transformer.training.checkpoint import (
     load_checkpoint,
     write_checkpoint,
 )
-from ..training.loss import Objective
 from ..training.recipes import Recipe
-from ..training.schedule import adam
 from annotated_transformer.training.trainer import (
     TrainingConfig,
     Update,
@@ -190,9 +189,9 @@ class Run:
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self):
-        self.objective = Objective(self.model, self.config.label_smoothing)
+        self.objective = fast_training(self.model, self.config.label_smoothing)
         self.processes = Processes(self.objective, self.config, self.accelerator)
-        self.optimizer = adam(self.model)
+        self.optimizer = fused_adam(self.model)
 
 # %% ../../nbs/engine/runs.ipynb #cell15
 def prepare(

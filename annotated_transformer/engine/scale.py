@@ -30,7 +30,6 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from ..data.batching import Batch
 from ..errors import UserError
 from ..model.costs import flops
-from ..training.loss import Objective
 from ..training.recipes import Recipe
 from ..training.trainer import TrainingConfig, summed_loss
 
@@ -118,7 +117,7 @@ def shard(buckets: Sequence[Batch], rank: int, world: int) -> list[Batch]:
     return [bucket.shard(rank, world) for bucket in buckets]
 
 # %% ../../nbs/engine/scale.ipynb #cell16
-def shard_model(objective: Objective, accelerator: Accelerator) -> Objective:
+def shard_model(objective: nn.Module, accelerator: Accelerator) -> nn.Module:
     """The same objective, of which each process holds a piece of every weight."""
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
     for layer in [*objective.model.encoder.layers, *objective.model.decoder.layers]:
@@ -135,7 +134,7 @@ class Processes:
     """
 
     def __init__(
-        self, objective: Objective, config: TrainingConfig, accelerator: Accelerator
+        self, objective: nn.Module, config: TrainingConfig, accelerator: Accelerator
     ):
         self.accelerator, self.precision = accelerator, config.precision
         self.rank, self.world = accelerator.process_index, accelerator.num_processes

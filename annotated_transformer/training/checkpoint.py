@@ -261,9 +261,8 @@ def load_checkpoint(
     digest = progress.pop("optimizer_sha256", None)
     moments = read_tensors(folder / "optimizer.safetensors", digest)
     named = dict(model.named_parameters())
-    needed = {
-        f"{moment}/{name}" for moment in ("exp_avg", "exp_avg_sq") for name in named
-    }
+    names = ("exp_avg", "exp_avg_sq")
+    needed = {f"{moment}/{name}" for moment in names for name in named}
     if missing := ({"step"} - progress.keys()) | (needed - moments.keys()):
         remedy = "it is damaged, or of another model"
         raise UserError(f"{folder} lacks {min(missing)}: {remedy}")
@@ -271,7 +270,7 @@ def load_checkpoint(
     for name, parameter in named.items():
         step = torch.tensor(float(progress["step"]), device=parameter.device)
         optimizer.state[parameter] = {"step": step}
-        for moment in ("exp_avg", "exp_avg_sq"):  # copied: the file can then be deleted
+        for moment in names:  # copied, so that the file can be deleted
             whole = moments[f"{moment}/{name}"].to(parameter.dtype, copy=True)
             optimizer.state[parameter][moment] = like(whole, parameter)
     return progress

@@ -15,12 +15,8 @@ from ..errors import UserError
 def adam(
     model: nn.Module, beta_1: float = 0.9, beta_2: float = 0.98, eps: float = 1e-9
 ) -> torch.optim.Adam:
-    """Adam with the paper's constants (§5.3), in PyTorch's fused form; the rate is set
-    before each update.
-    """
-    return torch.optim.Adam(
-        model.parameters(), lr=0.0, betas=(beta_1, beta_2), eps=eps, fused=True
-    )
+    """Adam with the paper's constants (§5.3); the rate is set before each update."""
+    return torch.optim.Adam(model.parameters(), lr=0.0, betas=(beta_1, beta_2), eps=eps)
 
 # %% ../../nbs/training/schedule.ipynb #cell11
 def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:

@@ -62,25 +62,20 @@ class TrainingConfig:
             value = getattr(self, name)
             whole = type(value) is int and low <= value <= high
             _check(whole, name, value, f"must be a whole number from {low} to {high}")
-        rate, smoothing, precision = (
-            self.lr_factor,
-            self.label_smoothing,
-            self.precision,
-        )
         remedy = f"must be at most batch_tokens, {self.batch_tokens}"
         _check(self.buckets <= self.batch_tokens, "buckets", self.buckets, remedy)
+        rate, smoothing = self.lr_factor, self.label_smoothing
         positive = isinstance(rate, int | float) and 0 < rate < float("inf")
         remedy = "multiplies the learning rate and must be above 0"
         _check(positive, "lr_factor", rate, remedy)
         share = isinstance(smoothing, int | float) and 0 <= smoothing < 1
-        remedy = "must be at least 0 and below 1"
-        _check(share, "label_smoothing", smoothing, remedy)
-        _check(
-            isinstance(self.sharded, bool), "sharded", self.sharded, "is true or false"
-        )
+        _check(share, "label_smoothing", smoothing, "must be at least 0 and below 1")
+        either = isinstance(self.sharded, bool)
+        _check(either, "sharded", self.sharded, "is true or false")
         known = ["fp32", "bf16"]
-        if precision not in known:
-            raise UserError(f"precision is {precision!r}: {nearest(precision, known)}")
+        if self.precision not in known:
+            hint = nearest(self.precision, known)
+            raise UserError(f"precision is {self.precision!r}: {hint}")
 
     def to_dict(self) -> dict:
         """The fields as plain JSON values."""
@@ -156,11 +151,11 @@ def train(
     `start` is the step and the place of the last update made, from which to go on;
     `gradient` computes the gradient of one update and returns its summed loss.
     """
-    step, place = start
+    made, place = start
     d_model = objective.model.config.d_model
     bucket_tokens = config.batch_tokens // config.buckets
     source = batches(pairs, bucket_tokens, config.seed, place)
-    for step in range(step + 1, config.steps + 1):
+    for step in range(made + 1, config.steps + 1):
         places, buckets = zip(*islice(source, config.buckets), strict=True)
         rate = noam(step, d_model, config.warmup, config.lr_factor)
         for group in optimizer.param_groups:
