@@ -121,41 +121,48 @@ def move_last_id(path):
     path.write_text(json.dumps(about))
 
 
+def weights_fault(change):
+    return lambda folder: change(folder / "model.safetensors")
+
+
+def config_fault(text):
+    return lambda folder: (folder / "config.json").write_bytes(text.encode("latin-1"))
+
+
+def other_architecture(**changes):
+    return lambda folder: edit_architecture(folder / "config.json", **changes)
+
+
+NEWER = "format 2 and this version reads 1"
 FAULTS = {
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is "
-                                                                 "missing"),
+    "no weights": (weights_fault(Path.unlink), "model.safetensors is missing"),
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json"),
-    "truncated": (lambda f: cut(f / "model.safetensors"), "is damaged"),
-    "empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "is damaged"),
-    "altered": (lambda f: flip(f / "model.safetensors"), "not the file that was saved "
-                                                         "here"),
+    "truncated": (weights_fault(cut), "is damaged"),
+    "empty": (weights_fault(lambda path: path.write_bytes(b"")), "is damaged"),
+    "altered": (weights_fault(flip), "not the file that was saved here"),
     "not a number": (lambda f: poison(f, math.nan), "no finite numbers"),
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "config cut": (lambda f: cut(f / "config.json"), "can't be read"),
-    "config not "
-    "UTF-8": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe"), "can't be read"),
-    "config a list": (lambda f: (f / "config.json").write_text("[]"), "holds no JSON "
-                                                                      "object"),
-    "foreign": (lambda f: (f / "config.json").write_text('{"model_type": '
-                                                         '"bart"}'), "annotated-transformer import"),
-    "newer": (lambda f: edit(f / "config.json", format=2), "format 2 and this version "
-                                                           "reads 1"),
-    "newer, of other fields": (
-        lambda f: (f / "config.json").write_text('{"format": 2, "model": '
-                                                 '{}}'), "format 2 and this version "
-                                                         "reads 1"),
-    "without architecture": (lambda f: (f / "config.json").write_text('{"format": '
-                                                                      '1}'), "names no architecture"),
-    "an id beyond the "
-    "vocabulary": (lambda f: move_last_id(f / "tokenizer.json"), "not those from 0"),
-    "more layers": (lambda f: edit_architecture(f / "config.json", N=2), "another architecture"),
-    "wider": (lambda f: edit_architecture(f / "config.json", d_ff=64), "has shape"),
-    "misspelt": (lambda f: edit_architecture(f / "config.json", drop_out=0), "did you mean 'dropout'"),
-    "out of range": (lambda f: edit_architecture(f / "config.json", dropout=2.0), "dropout is 2"),
+    "config not UTF-8": (config_fault("\xff\xfe"), "can't be read"),
+    "config a list": (config_fault("[]"), "holds no JSON object"),
+    "foreign": (config_fault('{"model_type": "bart"}'), "annotated-transformer import"),
+    "newer": (lambda f: edit(f / "config.json", format=2), NEWER),
+    "newer, of other fields": (config_fault('{"format": 2, "model": {}}'), NEWER),
+    "without architecture": (config_fault('{"format": 1}'), "names no architecture"),
+    "an id too large": (
+        lambda f: move_last_id(f / "tokenizer.json"),
+        "not those from 0",
+    ),
+    "more layers": (other_architecture(N=2), "another architecture"),
+    "wider": (other_architecture(d_ff=64), "has shape"),
+    "misspelt": (other_architecture(drop_out=0), "did you mean 'dropout'"),
+    "out of range": (other_architecture(dropout=2.0), "dropout is 2"),
     "other vocabulary": (
-        lambda f: edit_architecture(f / "config.json", src_vocab_size=99, tgt_vocab_size=99), "don't belong together"),
-}  # fmt: skip
+        other_architecture(src_vocab_size=99, tgt_vocab_size=99),
+        "don't belong together",
+    ),
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -190,11 +197,17 @@ def test_a_run_given_for_a_model_gets_a_hint(folder):
         load_model(folder.parent)
 
 
-@pytest.mark.parametrize(("name", "spoil", "message"), [
-    ("optimizer.safetensors", cut, "is damaged"), ("optimizer.safetensors", flip, "not the file"),
-    ("optimizer.safetensors", Path.unlink, "is missing"), ("progress.json", cut, "can't be read"),
-    ("progress.json", Path.unlink, "is missing"), ("model.safetensors", flip, "not the file"),
-])  # fmt: skip
+DAMAGE = [
+    ("optimizer.safetensors", cut, "is damaged"),
+    ("optimizer.safetensors", flip, "not the file"),
+    ("optimizer.safetensors", Path.unlink, "is missing"),
+    ("progress.json", cut, "can't be read"),
+    ("progress.json", Path.unlink, "is missing"),
+    ("model.safetensors", flip, "not the file"),
+]
+
+
+@pytest.mark.parametrize(("name", "spoil", "message"), DAMAGE)
 def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(
     tmp_path, name, spoil, message
 ):

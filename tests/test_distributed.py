@@ -103,7 +103,7 @@ def train_command(tmp_path: Path) -> list[object]:
 def close(
     some: list[tuple[str, int, float]], others: list[tuple[str, int, float]]
 ) -> bool:
-    """Whether two logs tell of the same updates, and of the same losses up to rounding."""
+    """Whether two logs tell of the same updates, and of equal losses up to rounding."""
     values = pytest.approx([loss for *_, loss in others], rel=1e-5)
     return [record[:2] for record in some] == [record[:2] for record in others] and [
         x for *_, x in some

@@ -104,7 +104,7 @@ def _is_draft(name: str) -> bool:
     ours = r"(recipe|text|tokenizer|target_tokenizer)\.json|train|valid"
     return bool(re.fullmatch(rf"\.(draft-|old-)?({ours})(\.[0-9a-f]+)?", name))
 
-# %% ../../nbs/engine/runs.ipynb #cell9
+# %% ../../nbs/engine/runs.ipynb #cell10
 def prepare_data(
     plan: Recipe,
     folder: Path,
@@ -147,7 +147,7 @@ def _delete(path: Path) -> None:
     else:
         path.unlink(missing_ok=True)
 
-# %% ../../nbs/engine/runs.ipynb #cell11
+# %% ../../nbs/engine/runs.ipynb #cell12
 @dataclass
 class Progress:
     """All that changes while a run goes on, besides weights and moments.
@@ -173,10 +173,10 @@ class Progress:
                 remedy = "it must be a number of at least 0"
                 raise UserError(f"{each.name} is {value!r}: {remedy}")
 
-# %% ../../nbs/engine/runs.ipynb #cell13
+# %% ../../nbs/engine/runs.ipynb #cell14
 @dataclass
 class Run:
-    """One training run: what is trained, on what, how, where, and how far it has come."""
+    """One training run: what is trained, on what, how, where, and how far it is."""
 
     model: Transformer
     tokenizer: PairTokenizer
@@ -193,7 +193,7 @@ class Run:
         self.processes = Processes(self.objective, self.config, self.accelerator)
         self.optimizer = fused_adam(self.model)
 
-# %% ../../nbs/engine/runs.ipynb #cell15
+# %% ../../nbs/engine/runs.ipynb #cell16
 def prepare(
     plan: Recipe,
     folder: str | Path,
@@ -231,7 +231,7 @@ def prepare(
     )
     return Run(model, *data, plan.training, folder, accelerator, report)
 
-# %% ../../nbs/engine/runs.ipynb #cell19
+# %% ../../nbs/engine/runs.ipynb #cell20
 def describe(run: Run) -> dict:
     """What makes a run this run: all but where it ends and how the work is spread."""
     free = ("steps", "patience", "accumulate", "sharded", "timeout")
@@ -247,7 +247,7 @@ def describe(run: Run) -> dict:
         "data": data,
     }
 
-# %% ../../nbs/engine/runs.ipynb #cell20
+# %% ../../nbs/engine/runs.ipynb #cell21
 def differences(found: dict, wanted: dict) -> list[str]:
     """Where two descriptions of a run differ, one line each."""
     lines = []
@@ -260,7 +260,7 @@ def differences(found: dict, wanted: dict) -> list[str]:
                 lines.append(f"{name} is {before!r} there and {now!r} here")
     return lines
 
-# %% ../../nbs/engine/runs.ipynb #cell22
+# %% ../../nbs/engine/runs.ipynb #cell23
 def claim_folder(folder: Path, description: dict) -> None:
     """Write run.json, or see that it describes this very run.
 
@@ -274,7 +274,7 @@ def claim_folder(folder: Path, description: dict) -> None:
         other = f"{folder} holds another run ({'; '.join(lines)})"
         raise UserError(f"{other}: choose another folder")
 
-# %% ../../nbs/engine/runs.ipynb #cell25
+# %% ../../nbs/engine/runs.ipynb #cell26
 def write_record(run: Run, record: dict) -> None:
     """Append one record to log.jsonl and report it; the first process alone does so.
 
@@ -290,7 +290,7 @@ def write_record(run: Run, record: dict) -> None:
             raise UserError(f"{problem}: free some space") from None
         run.report(record)
 
-# %% ../../nbs/engine/runs.ipynb #cell27
+# %% ../../nbs/engine/runs.ipynb #cell28
 def trim_log(path: Path, step: int) -> None:
     """Keep the log's records of updates up to `step`; none at all if that is 0.
 
@@ -308,7 +308,7 @@ def trim_log(path: Path, step: int) -> None:
             raise UserError(f"{where}; remove the line to go on") from None
     write_whole(path, "".join(kept).encode())
 
-# %% ../../nbs/engine/runs.ipynb #cell30
+# %% ../../nbs/engine/runs.ipynb #cell31
 def save(run: Run) -> None:
     """Save a checkpoint of this update, unless it has one, and delete what is too old.
 
@@ -336,7 +336,7 @@ def save(run: Run) -> None:
 def _step(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step-"))
 
-# %% ../../nbs/engine/runs.ipynb #cell32
+# %% ../../nbs/engine/runs.ipynb #cell33
 def resume(run: Run) -> None:
     """Go on from the last checkpoint, if there is one; later log lines are taken back.
 
@@ -362,7 +362,7 @@ def resume(run: Run) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
         trim_log(run.folder / "log.jsonl", run.progress.step)
 
-# %% ../../nbs/engine/runs.ipynb #cell34
+# %% ../../nbs/engine/runs.ipynb #cell35
 class Meter:
     """Adds up loss and tokens between two log lines, without waiting for the device."""
 
@@ -414,9 +414,9 @@ class Meter:
         self.tokens = self.fresh_tokens = 0
         self.fresh_seconds = 0.0
 
-# %% ../../nbs/engine/runs.ipynb #cell36
+# %% ../../nbs/engine/runs.ipynb #cell37
 def validate(run: Run) -> None:
-    """Measure the validation loss, log it, and remember whether it is the best so far."""
+    """Measure the validation loss, log it, and remember whether it is the best."""
     progress, loss_of = run.progress, run.processes.loss
     loss = validation_loss(run.objective, run.valid, run.config, loss_of)
     check_finite(loss, progress.step)
@@ -427,7 +427,7 @@ def validate(run: Run) -> None:
     record |= {"perplexity": math.exp(loss), "seconds": round(progress.seconds, 2)}
     write_record(run, record)
 
-# %% ../../nbs/engine/runs.ipynb #cell38
+# %% ../../nbs/engine/runs.ipynb #cell39
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
     """Within the block SIGINT and SIGTERM no longer kill: their names gather in a list.
@@ -458,7 +458,7 @@ def stop_requests() -> Iterator[list[str]]:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
-# %% ../../nbs/engine/runs.ipynb #cell41
+# %% ../../nbs/engine/runs.ipynb #cell42
 class StopVote:
     """Whether any process was asked to stop; several talk about once a second."""
 
@@ -481,7 +481,7 @@ class StopVote:
         self.clock = time.monotonic()
         return votes > 0
 
-# %% ../../nbs/engine/runs.ipynb #cell43
+# %% ../../nbs/engine/runs.ipynb #cell44
 def fit(run: Run) -> str:
     """Train to the last step, from the last checkpoint if there is one.
 
@@ -539,14 +539,14 @@ def _train_on(run: Run, vote: StopVote) -> bool:
 def _out_of_patience(run: Run) -> bool:
     return 0 < run.config.patience <= run.progress.validations_since_best
 
-# %% ../../nbs/engine/runs.ipynb #cell54
+# %% ../../nbs/engine/runs.ipynb #cell55
 def dry(plan: Recipe, updates: int = 3) -> Recipe:
     """The recipe with the same model and batches, and only a few updates."""
     keep = min(updates, plan.training.keep)
     few = {"steps": updates, "log_every": 1, "save_every": 1, "keep": keep}
     return replace(plan, training=replace(plan.training, **few))
 
-# %% ../../nbs/engine/runs.ipynb #cell55
+# %% ../../nbs/engine/runs.ipynb #cell56
 @dataclass(frozen=True)
 class FirstPairs:
     """The first `count` pairs of a corpus, which can be read again and again.

@@ -95,7 +95,7 @@ def check_launcher(environment: Mapping[str, str] | None = None) -> None:
 # %% ../../nbs/engine/scale.ipynb #cell11
 @contextmanager
 def main_process_first(accelerator: Accelerator) -> Iterator[None]:
-    """The block runs in the first process, then in the others, which wait up to a day."""
+    """The block runs in the first process, then in the others, which wait."""
     if accelerator.num_processes == 1:
         yield
         return
@@ -155,7 +155,7 @@ class Processes:
     def gradient(
         self, objective: nn.Module, buckets: Sequence[Batch], parts: int
     ) -> Tensor:
-        """The gradient of one update; returns this process's part of the summed loss."""
+        """The gradient of one update; returns this process's part of the loss."""
         torch.manual_seed(torch.initial_seed() + self.rank)
         tokens, losses = sum(bucket.tokens for bucket in buckets), []
         own = shard(buckets, self.rank, self.world)

@@ -196,10 +196,10 @@ def load_model(
             "don't belong together"
         )
     weights = read_weights(folder)
-    there = sum(tensor.numel() for tensor in weights.values())
-    if parameter_count(config) > 2 * there:  # before memory is taken for it
+    there, wanted = sum(t.numel() for t in weights.values()), parameter_count(config)
+    if wanted > 2 * there:  # before memory is taken for it
         raise UserError(
-            f"{folder}: config.json asks for {parameter_count(config):,} parameters and "
+            f"{folder}: config.json asks for {wanted:,} parameters and "
             f"model.safetensors has {there:,}: they don't belong together"
         )
     model = Transformer(config).float()
@@ -214,7 +214,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     progress: dict,
 ) -> None:
-    """A model folder with all that training needs to go on: Adam's moments, progress."""
+    """A model folder with what training needs to go on: Adam's moments, progress."""
     weights = dict(model.named_parameters())
     moments = adam_moments(model, optimizer)
     write_checkpoint(folder, model.config, tokenizer, weights, moments, progress)
@@ -324,7 +324,7 @@ def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
 
 
 def _check_same(folders: Sequence[Path], name: str) -> None:
-    """Raises: UserError when a file, or the architecture in it, isn't always the same."""
+    """Raises: UserError when a file, or the architecture in it, isn't the same."""
     first, *others = [read_json(folder / name) for folder in folders]
     for folder, other in zip(folders[1:], others, strict=True):
         if first.get("architecture", first) != other.get("architecture", other):

@@ -34,5 +34,5 @@ def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
 
 # %% ../../nbs/training/schedule.ipynb #cell18
 def peak_factor(peak: float, d_model: int, warmup: int) -> float:
-    """The `factor` that makes `noam` reach `peak` at its highest point, step = warmup."""
+    """The `factor` that makes `noam` reach `peak` at its highest point, at `warmup`."""
     return peak * (d_model * warmup) ** 0.5
