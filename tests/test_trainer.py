@@ -536,7 +536,6 @@ BAD_SETTINGS = [
     ({"lr_factor": math.nan}, "lr_factor is nan"),
     ({"label_smoothing": 1.0}, "label_smoothing is 1"),
     ({"precision": "bf61"}, "did you mean 'bf16'"),
-    ({"sharded": 1}, "sharded is 1: it is true or false"),
     ({"buckets": 0}, "buckets is 0"),
     ({"buckets": 49}, "buckets is 49: it must be at most batch_tokens, 48"),
     ({"patience": -1}, "patience is -1"),
