@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from typing import Any
 from torch import Tensor
 
 # %% ../nbs/plots.ipynb #cell5
@@ -290,7 +291,7 @@ def slope_guides(ax: Axes, slopes: Sequence[int]) -> None:
 
 # %% ../nbs/plots.ipynb #cell43
 def training_curves(
-    records: Sequence[dict], *, marks: dict[str, float] | None = None
+    records: Sequence[dict[str, Any]], *, marks: dict[str, float] | None = None
 ) -> Figure:
     """Training and validation loss over updates, with the learning rate below; `marks`
     are named levels of loss.
@@ -467,7 +468,7 @@ def attention_chart(
     return chart.properties(width=26 * len(keys), height=22 * len(queries))
 
 # %% ../nbs/plots.ipynb #cell93
-def attention_page(source: str, target: str, panels: Sequence[dict]) -> str:
+def attention_page(source: str, target: str, panels: Sequence[dict[str, Any]]) -> str:
     """A self-contained HTML page of attention weights.
 
     Each panel has a `name`, the tokens of its `queries` and `keys`, and `weights` as

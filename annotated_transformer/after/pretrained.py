@@ -85,7 +85,7 @@ class MarianConfig(TransformerConfig):
     activation: str = "swish"
     decoder_N: int = 6
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.kind != "marian":
             raise UserError(
@@ -277,7 +277,7 @@ def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # a damaged pickle fails in a dozen ways
         tensors = None
-    if not isinstance(tensors, dict) or not all(
+    if not isinstance(tensors, dict[str, Any]) or not all(
         isinstance(tensor, Tensor) for tensor in tensors.values()
     ):
         raise UserError(
@@ -563,7 +563,10 @@ def is_marian(folder: str | Path) -> bool:
     Raises: UserError when there is no config.json.
     """
     architecture = read_json(Path(folder) / "config.json").get("architecture")
-    return isinstance(architecture, dict) and architecture.get("kind") == "marian"
+    return (
+        isinstance(architecture, dict[str, Any])
+        and architecture.get("kind") == "marian"
+    )
 
 # %% ../../nbs/after/pretrained.ipynb #cell76
 def import_marian(

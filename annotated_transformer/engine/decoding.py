@@ -11,7 +11,7 @@ __all__ = ['PACKED_ROWS', 'LARGE', 'step_weights', 'mkl_packed', 'Float32Linear'
 # %% ../../nbs/engine/decoding.ipynb #cell2
 import math
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -88,11 +88,11 @@ class Float32Linear:
         )
         self.bias = None if bias is None else bias.detach().clone()
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         """What a copy is made of: all but MKL's layout, which can't be read."""
         return vars(self) | {"packed": None}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy, with a layout of its own."""
         vars(self).update(state)
         self.packed = mkl_packed(self.weight.t())

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -71,14 +72,14 @@ def check_folder(folder: Path) -> None:
             raise UserError(f"{lack}: choose another folder")
 
 # %% ../../nbs/engine/runs.ipynb #cell7
-def describe_data(plan: Recipe) -> dict:
+def describe_data(plan: Recipe) -> dict[str, Any]:
     """The settings that decide the vocabulary and the tokenized pairs."""
     names = "corpus src tgt vocab_size joint moses lowercase max_tokens"
     names += " train_split valid_split"
     return {name: getattr(plan, name) for name in names.split()}
 
 # %% ../../nbs/engine/runs.ipynb #cell8
-def check_data(folder: Path, wanted: dict) -> None:
+def check_data(folder: Path, wanted: dict[str, Any]) -> None:
     """See that a folder may hold a run's data.
 
     Raises: UserError when it has another recipe's, or something else altogether.
@@ -164,7 +165,7 @@ class Progress:
     validations_since_best: int = 0
     seconds: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
             kinds = (int, float) if "float" in str(each.type) else (int,)
@@ -185,10 +186,10 @@ class Run:
     config: TrainingConfig
     folder: Path
     accelerator: Accelerator
-    report: Callable[[dict], None]
+    report: Callable[[dict[str, Any]], None]
     progress: Progress = field(default_factory=Progress)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.objective = fast_training(self.model, self.config.label_smoothing)
         self.processes = Processes(self.objective, self.config, self.accelerator)
         self.optimizer = fused_adam(self.model)
@@ -199,7 +200,7 @@ def prepare(
     folder: str | Path,
     train: Iterable[tuple[str, str]],
     valid: Iterable[tuple[str, str]],
-    report: Callable[[dict], None] = lambda record: None,
+    report: Callable[[dict[str, Any]], None] = lambda record: None,
     device: str | torch.device | None = None,
 ) -> Run:
     """A run ready for `fit`: its data in its folder, the model from the recipe's seed.
@@ -232,7 +233,7 @@ def prepare(
     return Run(model, *data, plan.training, folder, accelerator, report)
 
 # %% ../../nbs/engine/runs.ipynb #cell20
-def describe(run: Run) -> dict:
+def describe(run: Run) -> dict[str, Any]:
     """What makes a run this run: all but where it ends and how the work is spread."""
     free = ("steps", "patience", "accumulate", "sharded", "timeout")
     settings = run.config.to_dict()
@@ -248,12 +249,12 @@ def describe(run: Run) -> dict:
     }
 
 # %% ../../nbs/engine/runs.ipynb #cell21
-def differences(found: dict, wanted: dict) -> list[str]:
+def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """Where two descriptions of a run differ, one line each."""
     lines = []
     for part, values in wanted.items():
         there = found.get(part)
-        old = there if isinstance(there, dict) else {}
+        old = there if isinstance(there, dict[str, Any]) else {}
         for name in dict.fromkeys([*values, *old]):
             before, now = old.get(name), values.get(name)
             if before != now:
@@ -261,7 +262,7 @@ def differences(found: dict, wanted: dict) -> list[str]:
     return lines
 
 # %% ../../nbs/engine/runs.ipynb #cell23
-def claim_folder(folder: Path, description: dict) -> None:
+def claim_folder(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json, or see that it describes this very run.
 
     Raises: UserError when the folder holds another run.
@@ -275,7 +276,7 @@ def claim_folder(folder: Path, description: dict) -> None:
         raise UserError(f"{other}: choose another folder")
 
 # %% ../../nbs/engine/runs.ipynb #cell26
-def write_record(run: Run, record: dict) -> None:
+def write_record(run: Run, record: dict[str, Any]) -> None:
     """Append one record to log.jsonl and report it; the first process alone does so.
 
     Raises: UserError when the log can't be written.
@@ -557,7 +558,7 @@ class FirstPairs:
     pairs: Iterable[tuple[str, str]]
     count: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if iter(self.pairs) is self.pairs:
             problem = "an iterator can be read only once"
             raise UserError(f"{problem}: give a list or a corpus")

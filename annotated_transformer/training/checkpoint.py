@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -35,7 +36,9 @@ def written_here(folder: Path) -> bool:
         about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(about, dict) and {"format", "architecture"} <= about.keys()
+    return (
+        isinstance(about, dict[str, Any]) and {"format", "architecture"} <= about.keys()
+    )
 
 # %% ../../nbs/training/checkpoint.ipynb #cell18
 def write_model(
@@ -105,7 +108,7 @@ def read_config(
             f"{folder} has checkpoint format {about['format']!r} and this version "
             f"reads {FORMAT}: update annotated_transformer or save the model again"
         )
-    if not isinstance(architecture, dict):
+    if not isinstance(architecture, dict[str, Any]):
         lack = f"{folder / 'config.json'} names no architecture"
         raise UserError(f"{lack}: take another copy of the model")
     if config_class is TransformerConfig and "kind" in architecture:
@@ -212,7 +215,7 @@ def save_checkpoint(
     model: Transformer,
     tokenizer: PairTokenizer,
     optimizer: torch.optim.Optimizer,
-    progress: dict,
+    progress: dict[str, Any],
 ) -> None:
     """A model folder with what training needs to go on: Adam's moments, progress."""
     weights = dict(model.named_parameters())
@@ -237,7 +240,7 @@ def write_checkpoint(
     tokenizer: PairTokenizer,
     weights: dict[str, Tensor],
     moments: dict[str, Tensor],
-    progress: dict,
+    progress: dict[str, Any],
 ) -> None:
     """Write a checkpoint, whole or not at all. Raises: UserError as `whole_folder`."""
     with whole_folder(folder, written_here) as draft:
@@ -252,7 +255,7 @@ def load_checkpoint(
     model: Transformer,
     optimizer: torch.optim.Optimizer,
     like: Callable[[Tensor, Tensor], Tensor] = torch.Tensor.to,
-) -> dict:
+) -> dict[str, Any]:
     """Fill the model and the optimizer from a checkpoint; returns its progress.
 
     Raises: UserError when it is damaged.

@@ -38,7 +38,7 @@ class Recipe:
     valid_split: str = "val"
     max_tokens: int = 256
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         bucket = self.training.batch_tokens // self.training.buckets
         longest = self.architecture.max_length
         limits = {"max_length": longest, "batch_tokens / buckets": bucket}

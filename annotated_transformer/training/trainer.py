@@ -10,6 +10,7 @@ __all__ = ['TrainingConfig', 'accumulate_gradient', 'summed_loss', 'Update', 'tr
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +58,7 @@ class TrainingConfig:
     sharded: bool = False
     timeout: int = 600
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, (low, high) in _LIMITS.items():
             value = getattr(self, name)
             whole = type(value) is int and low <= value <= high
@@ -77,12 +78,12 @@ class TrainingConfig:
             hint = nearest(self.precision, known)
             raise UserError(f"precision is {self.precision!r}: {hint}")
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """The fields as plain JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict) -> "TrainingConfig":
+    def from_dict(cls, values: dict[str, Any]) -> "TrainingConfig":
         """Settings from `to_dict`'s values.
 
         Raises: UserError naming an unknown field and the nearest one.
