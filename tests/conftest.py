@@ -30,7 +30,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
-    """The folder of real corpora; a test that needs it is skipped where there is none."""
+    """The folder of real corpora; a test that needs it is skipped without it."""
     folder = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
     if not folder:
         pytest.skip(
@@ -43,7 +43,7 @@ def data_root() -> Path:
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Call the command line in this process: (status, standard output, standard error)."""
+    """Call the command line in this process: status, standard output and error."""
     from annotated_transformer import cli
 
     def call(*arguments):

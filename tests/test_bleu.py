@@ -75,7 +75,6 @@ def tokenised(files: list[list[str]], tokenize: str) -> list[list[str]]:
 
 
 # --- the parts
-# ---------------------------------------------------------------------------------------------------
 
 
 def test_a_repeated_word_is_clipped_to_the_most_generous_reference():
@@ -174,7 +173,6 @@ def test_compounds_are_split_as_the_perl_expression_does():
 
 
 # --- all conventions
-# ---------------------------------------------------------------------------------------------
 
 
 def test_scores_are_those_of_sacrebleu():
@@ -303,7 +301,6 @@ def test_the_p_value_is_the_share_of_all_swaps():
 
 
 # --- against published numbers (real data)
-# -----------------------------------------------------------------------
 
 
 def test_vectors_corpus(vectors):

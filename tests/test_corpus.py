@@ -21,7 +21,6 @@ from pathlib import Path
 
 import pytest
 
-from annotated_transformer.files import write_whole
 from annotated_transformer.data import corpus as room
 from annotated_transformer.data.corpus import (
     HubPairs,
@@ -37,6 +36,7 @@ from annotated_transformer.data.corpus import (
     unpack,
 )
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.files import write_whole
 from annotated_transformer.training.recipes import recipe
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
@@ -209,7 +209,6 @@ def test_phrasebook_by_name_against_the_listed_direction():
 
 
 # --- with the real data
-# -------------------------------------------------------------------------------------------
 
 
 @needs_data
@@ -295,7 +294,6 @@ def test_a_file_of_other_content_is_refused(tmp_path, monkeypatch):
 
 
 # --- downloads, from a server on this machine
-# -----------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """What each change to the training step is worth: ours as it is, and with one change
 taken back or one more tried.
 
-    python -m benchmarks.speed.step_changes [--repeats 7] [--cases "tiny bf16" …] python
-    benchmarks/speed/step_changes.py --compiled         # torch.compile alone, which needs a
-    C++ compiler python -m benchmarks.speed.step_changes --slices           # time and memory
-    by the rows of the loss's slices python -m benchmarks.speed.step_changes --basics
-    # what was there from the start: fused Adam, buckets
+    python -m benchmarks.speed.step_changes [--repeats 7] [--cases "tiny bf16" …]
+    python -m benchmarks.speed.step_changes --compiled    # torch.compile alone
+    python -m benchmarks.speed.step_changes --slices      # by the rows of a slice
+    python -m benchmarks.speed.step_changes --basics      # fused Adam, buckets
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants
 take turns on the same batches. Writes results/speed/step-changes.json, which the chapter
