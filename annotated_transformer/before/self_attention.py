@@ -9,7 +9,6 @@ __all__ = ['simple_self_attention', 'SelfAttention']
 #| code-fold: true
 import math
 
-import torch
 from torch import Tensor, nn
 
 # %% ../../nbs/before/self_attention.ipynb #00000009
