@@ -304,6 +304,7 @@ def test_a_missing_package_is_named_with_its_remedy(
 
 
 @pytest.mark.parametrize("form", ["marian", "ctranslate2"])
+@pytest.mark.filterwarnings("ignore:passed as unknown")
 def test_the_code_in_the_readme_translates(tmp_path, monkeypatch, form):
     pytest.importorskip({"marian": "transformers"}.get(form, form))
     export = {"marian": export_marian, "ctranslate2": export_ctranslate2}[form]

@@ -157,6 +157,7 @@ def test_noting_attention_changes_nothing_afterwards():
     assert torch.equal(logits_of(shipped().model, src, tgt), before)
 
 
+@pytest.mark.filterwarnings("ignore:passed as unknown")
 def test_the_code_in_the_readme_translates(onnx_folders, monkeypatch):
     lines = [*PHRASES[:4], "March [eos] 3 [pad]"]
     found = readme_texts(onnx_folders / "shipped", lines, monkeypatch)

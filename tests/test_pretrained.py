@@ -54,6 +54,7 @@ transformers.utils.logging.disable_progress_bar()
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*reached its limit"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:passed as unknown"),
 ]
 
 SHIPPED = Path(str(files("annotated_transformer"))) / "pretrained" / "phrasebook-en-de"
