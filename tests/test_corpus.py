@@ -1,6 +1,4 @@
-"""data/corpus: own files and their faults, the named corpora, downloads from a local
-server.
-"""
+"""data/corpus: own files and their faults, named corpora, downloads."""
 
 import functools
 import gzip
@@ -15,8 +13,8 @@ import tarfile
 import threading
 import types
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,9 @@ import pytest
 from annotated_transformer.data import corpus as room
 from annotated_transformer.data.corpus import (
     HubPairs,
+    TatoebaSplit,
     TextFile,
+    Unescaped,
     corpora,
     corpus_files,
     download,
@@ -35,8 +35,9 @@ from annotated_transformer.data.corpus import (
     read_lines,
     unpack,
 )
+from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
-from annotated_transformer.files import write_whole
+from annotated_transformer.errors import UserError
 from annotated_transformer.training.recipes import recipe
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
@@ -113,7 +114,7 @@ def test_pairs_are_streamed(tmp_path):
     )
     stream = iter(parallel_files(good, bad))
     assert next(stream) == ("One.", "Eins.")
-    with pytest.raises(ValueError, match="b, line 2: not UTF-8"):
+    with pytest.raises(UserError, match="b, line 2: not UTF-8"):
         next(stream)
 
 
@@ -122,7 +123,7 @@ def test_uneven_files_name_both_counts(tmp_path, pair, swap):
     longer = write(tmp_path / "long", "1\n2\n3\n4\n5\n")
     files = (longer, pair[0]) if swap else (pair[0], longer)
     with pytest.raises(
-        ValueError, match="has 5 lines.* has 3:" if swap else "has 3 lines.* has 5:"
+        UserError, match="has 5 lines.* has 3:" if swap else "has 3 lines.* has 5:"
     ):
         list(parallel_files(*files))
 
@@ -141,23 +142,23 @@ def test_uneven_files_name_both_counts(tmp_path, pair, swap):
     ],
 )
 def test_faults_in_a_file_are_named(tmp_path, pair, text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(UserError, match=message):
         list(parallel_files(pair[0], write(tmp_path / "bad", text)))
 
 
 def test_missing_and_empty_files_and_directories_are_refused_at_once(tmp_path, pair):
-    with pytest.raises(ValueError, match="absent: no such file"):
+    with pytest.raises(UserError, match="absent: no such file"):
         parallel_files(pair[0], tmp_path / "absent")
-    with pytest.raises(ValueError, match="none is empty"):
+    with pytest.raises(UserError, match="none is empty"):
         parallel_files(write(tmp_path / "none", ""), pair[1])
-    with pytest.raises(ValueError, match="can't be read"):
+    with pytest.raises(UserError, match="can't be read"):
         parallel_files(tmp_path, pair[1])
 
 
 def test_prefix(tmp_path, pair):
     write(tmp_path / "a.fr.gz", gzip.compress(b"Un.\nDeux.\nTrois.\n"))
     assert next(iter(parallel_prefix(tmp_path / "a", "de", "fr"))) == ("Eins.", "Un.")
-    with pytest.raises(ValueError, match=r"a\.nl: no such file, nor a\.nl\.gz"):
+    with pytest.raises(UserError, match=r"a\.nl: no such file, nor a\.nl\.gz"):
         parallel_prefix(tmp_path / "a", "de", "nl")
 
 
@@ -175,7 +176,7 @@ def test_prefix(tmp_path, pair):
     ],
 )
 def test_unknown_names_suggest_what_exists(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(UserError, match=message):
         load_corpus(*arguments)
 
 
@@ -187,28 +188,59 @@ def test_every_file_has_a_hash_and_a_source_except_those_to_prepare_by_hand():
 
 
 def test_listing():
-    assert list(corpora()) == [
-        "phrasebook",
-        "multi30k",
-        "wmt14",
-        "iwslt14",
-        "iwslt17",
-        "tatoeba",
-    ]
+    names = "phrasebook multi30k wmt14 iwslt14 iwslt17 tatoeba"
+    assert list(corpora()) == names.split()
     for spec in corpora().values():
         assert spec.licence and spec.source and spec.pairs
         for pair in spec.pairs:
             assert "train" in spec.splits(pair)
 
 
-def test_phrasebook_by_name_against_the_listed_direction():
-    pairs = load_corpus("phrasebook", "test", "nl", "en")
-    assert len(pairs) == corpora()["phrasebook"].sizes()["test"] and all(
-        src and tgt for src, tgt in pairs
+def test_each_corpus_says_how_it_is_checked():
+    found = {name: spec.check("train") for name, spec in corpora().items()}
+    assert found == {
+        "phrasebook": "made on the fly",
+        "multi30k": "SHA-256",
+        "wmt14": "commit b199e40, number of rows",
+        "iwslt14": "nothing",
+        "iwslt17": "number of rows",
+        "tatoeba": "SHA-256",
+    }
+    assert (
+        corpora()["wmt14"].check("test") == corpora()["wmt14"].check("val") == "SHA-256"
     )
 
 
-# --- with the real data
+def test_phrasebook_by_name_against_the_listed_direction():
+    pairs = load_corpus("phrasebook", "test", "nl", "en")
+    assert len(pairs) == len(list(pairs)) == corpora()["phrasebook"].sizes()["test"]
+    assert list(pairs) == phrasebook("nl", "en", "test", len(pairs))
+
+
+def test_a_sample_reads_no_more_than_itself(tmp_path, monkeypatch):
+    """The line after the sample would end the reading, and the hash is another one."""
+    count = 50_000
+    sides = [
+        f"{lang} sentence\n".encode() * count for lang in ("an English", "a German")
+    ]
+    paths = [write(tmp_path / f"{i}", side + b"\xff\n") for i, side in enumerate(sides)]
+    pairs = replace(parallel_files(*paths), hashes=("0" * 64,) * 2)
+    for each in (pairs, Unescaped(pairs), TatoebaSplit(pairs, "train", 0)):
+        assert len(list(islice(each, count))) == count
+        with pytest.raises(UserError, match="line 50001: not UTF-8"):
+            list(each)
+
+    def endless(*_):
+        yield from (("a", "b") for _ in range(9))
+        raise AssertionError("one pair too many")
+
+    monkeypatch.setattr("annotated_transformer.data.phrasebook.phrases", endless)
+    assert list(islice(load_corpus("phrasebook", "train", "en", "de"), 1)) == [
+        ("a", "b")
+    ]
+
+
+# -- with the real data ---------------------------------------------------------------
 
 
 @needs_data
@@ -284,16 +316,29 @@ def test_markup_of_newstest_unpacks_to_the_published_text():
             assert hashlib.sha256(text).hexdigest() == file.sha256, file.path
 
 
-@needs_data
-def test_a_file_of_other_content_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+@pytest.mark.parametrize("lang", ["en", "de"])
+@pytest.mark.parametrize("more", ["", "Another.\n"])
+def test_a_file_of_other_content_is_refused_at_its_end(
+    tmp_path, monkeypatch, lang, more
+):
+    texts = {"en": "One.\n", "de": "Eins.\n"}
+    table = [
+        replace(file, sha256=hashlib.sha256(texts[file.lang].encode()).hexdigest())
+        for file in corpus_files()
+        if (file.corpus, file.split) == ("multi30k", "val") and file.lang in texts
+    ]
+    monkeypatch.setattr(room, "corpus_files", lambda: table)
     (tmp_path / "multi30k").mkdir()
-    write(tmp_path / "multi30k" / "val.en", "Something else.\n")
-    with pytest.raises(ValueError, match="val.en is not the published text"):
-        load_corpus("multi30k", "val", "en", "de", tmp_path)
+    for name, text in (texts | {lang: f"Something else.\n{more}"}).items():
+        write(tmp_path / "multi30k" / f"val.{name}", text)
+    pairs = load_corpus("multi30k", "val", "en", "de", tmp_path)
+    with pytest.raises(
+        UserError, match=f"val.{lang} is not the published text.*remove it"
+    ):
+        list(pairs)
 
 
-# --- downloads, from a server on this machine
+# -- downloads, from a server on this machine ------------------------------------------
 
 
 @pytest.fixture
@@ -315,17 +360,8 @@ def server(tmp_path):
 
 
 def record(text: bytes, url: str, **more: str) -> TextFile:
-    return TextFile(
-        "toy",
-        "train",
-        "",
-        "en",
-        1,
-        "toy/train.en",
-        hashlib.sha256(text).hexdigest(),
-        url,
-        **more,
-    )
+    digest = hashlib.sha256(text).hexdigest()
+    return TextFile("toy", "train", "", "en", 1, "toy/train.en", digest, url, **more)
 
 
 def test_download_by_name_into_the_cache_and_once_only(tmp_path, server, monkeypatch):
@@ -356,7 +392,7 @@ def test_download_by_name_into_the_cache_and_once_only(tmp_path, server, monkeyp
 def test_download_refuses_other_text_and_leaves_nothing(tmp_path, server):
     site, address = server
     write(site / "x", "Changed.\n")
-    with pytest.raises(ValueError, match="is not the published text"):
+    with pytest.raises(UserError, match="is not the published text"):
         download(record(b"Published.\n", f"{address}/x"), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
@@ -373,7 +409,7 @@ def test_download_names_the_address_when_it_fails(tmp_path, server, content):
         {"member": "inside"} if content and not content.startswith(b"\x1f") else {}
     )
     with pytest.raises(
-        ValueError,
+        UserError,
         match=r"127\.0\.0\.1.* could not be fetched .*ANNOTATED_TRANSFORMER_DATA",
     ):
         download(record(b"One.\n", f"{address}/x", **archive), tmp_path / "cache")
@@ -402,7 +438,7 @@ def test_a_download_that_is_cut_short_or_no_text(tmp_path):
             connection.close()
 
         threading.Thread(target=answer, daemon=True).start()
-        with pytest.raises(ValueError, match=r"127\.0\.0\.1.* could not be fetched"):
+        with pytest.raises(UserError, match=r"127\.0\.0\.1.* could not be fetched"):
             download(
                 record(b"One.\n", f"http://127.0.0.1:{listener.getsockname()[1]}/x"),
                 tmp_path / "cache",
@@ -416,14 +452,12 @@ def test_a_download_that_is_cut_short_or_no_text(tmp_path):
 def test_a_damaged_or_empty_file_of_a_named_corpus_is_refused(tmp_path, text):
     (tmp_path / "toy").mkdir()
     write(tmp_path / "toy/train.en.gz", text)
-    with pytest.raises(
-        ValueError, match=r"train\.en\.gz (is damaged .*: remove it|is empty)"
-    ):
-        find_file(record(b"One.\n", ""), tmp_path)
+    with pytest.raises(UserError, match=r"train\.en\.gz(: damaged after| is empty)"):
+        list(read_lines(find_file(record(b"One.\n", ""), tmp_path)))
 
 
 def test_a_server_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="could not be fetched"):
+    with pytest.raises(UserError, match="could not be fetched"):
         download(record(b"", "http://127.0.0.1:9/x"), tmp_path)
 
 
@@ -441,33 +475,6 @@ def test_root_comes_before_the_environment_and_the_cache(tmp_path, monkeypatch):
     assert find_file(file).is_relative_to(tmp_path / "home")
 
 
-def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
-    path = write(tmp_path / "x", "old")
-
-    def full(self, data):
-        with open(self, "wb") as file:
-            file.write(data[:1])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(ValueError, match="x can't be written: No space left on device"):
-        write_whole(path, b"new")
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-
-
-def test_write_whole_keeps_links_and_permissions(tmp_path):
-    kept = write(tmp_path / "there", "old")
-    kept.chmod(0o600)
-    (tmp_path / "link").symlink_to(kept)
-    write_whole(tmp_path / "link", b"new")
-    assert (
-        (tmp_path / "link").is_symlink()
-        and kept.read_bytes() == b"new"
-        and kept.stat().st_mode & 0o777 == 0o600
-    )
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
-
-
 def test_without_a_home_directory_a_given_root_serves_and_nothing_else(
     tmp_path, monkeypatch
 ):
@@ -480,38 +487,31 @@ def test_without_a_home_directory_a_given_root_serves_and_nothing_else(
     (tmp_path / file.path).parent.mkdir(parents=True, exist_ok=True)
     write(tmp_path / file.path, "One.\n")
     assert find_file(file, tmp_path) == tmp_path / file.path
-    with pytest.raises(ValueError, match="set HOME, or ANNOTATED_TRANSFORMER_DATA"):
+    with pytest.raises(UserError, match="set HOME, or ANNOTATED_TRANSFORMER_DATA"):
         find_file(file)
-
-
-def test_threads_that_write_one_file_leave_it_whole(tmp_path):
-    texts = [letter * 200_000 for letter in (b"a", b"b")]
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda i: write_whole(tmp_path / "x", texts[i % 2]), range(60)))
-    assert (tmp_path / "x").read_bytes() in texts and [
-        path.name for path in tmp_path.iterdir()
-    ] == ["x"]
-
-
-def test_write_whole_names_a_directory_that_is_a_file(tmp_path):
-    write(tmp_path / "x", "")
-    with pytest.raises(ValueError, match="can't be written"):
-        write_whole(tmp_path / "x" / "y", b"")
 
 
 def test_a_name_too_long_for_the_system_is_refused(tmp_path):
     long = tmp_path / ("x" * 300)
-    with pytest.raises(ValueError, match="File name too long"):
-        write_whole(long, b"")
-    with pytest.raises(ValueError, match="File name too long"):
+    with pytest.raises(UserError, match="File name too long"):
         parallel_files(long, long)
-    with pytest.raises(ValueError, match="no such file"):
+    with pytest.raises(UserError, match="no such file"):
         parallel_prefix(long, "en", "de")
-    with pytest.raises(ValueError, match="no directory"):
+    with pytest.raises(UserError, match="no directory"):
         load_corpus("multi30k", "test_2016_flickr", "en", "de", root=long)
 
 
-def test_hub_streams_skip_blank_sides(monkeypatch):
+def hub_pairs(lines: int) -> HubPairs:
+    """WMT 2014 from German, as if the Hub stated so many rows."""
+    return HubPairs(replace(corpora()["wmt14"].hub[0], lines=lines), ("de", "en"))
+
+
+def stand_in(monkeypatch, load_dataset) -> None:
+    module = types.SimpleNamespace(load_dataset=load_dataset)
+    monkeypatch.setitem(sys.modules, "datasets", module)
+
+
+def test_hub_streams_skip_blank_sides_and_count_rows(monkeypatch):
     texts = [("One.\n", " Eins. "), ("", "Zwei."), ("Three.", "\t")]
     rows = [{"translation": {"en": en, "de": de}} for en, de in texts]
     asked = {}
@@ -520,18 +520,26 @@ def test_hub_streams_skip_blank_sides(monkeypatch):
         asked.update(options, arguments=arguments)
         return rows
 
-    monkeypatch.setitem(
-        sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset)
-    )
-    stream = load_corpus("wmt14", "train", "de", "en")
-    assert isinstance(stream, HubPairs) and list(stream) == list(stream) == [
-        ("Eins.", "One.")
-    ]
-    assert (
-        asked["arguments"] == ("wmt/wmt14", "de-en")
-        and asked["streaming"]
-        and asked["split"] == "train"
-    )
+    stand_in(monkeypatch, load_dataset)
+    stream = hub_pairs(3)
+    assert list(stream) == list(stream) == [("Eins.", "One.")]
+    assert asked["arguments"] == ("wmt/wmt14", "de-en") and asked["split"] == "train"
+    assert asked["streaming"] and len(asked["revision"]) == 40
+    named = load_corpus("wmt14", "train", "de", "en")
+    with pytest.raises(
+        UserError, match="has 3 rows and not 4508785: its text has changed"
+    ):
+        list(named)
+
+
+def test_a_sample_of_a_stream_takes_no_more_rows(monkeypatch):
+    def load_dataset(*_, **__):
+        yield from [{"translation": {"en": "One.", "de": "Eins."}}] * 50_000
+        raise AssertionError("one row too many")
+
+    stand_in(monkeypatch, load_dataset)
+    pairs = load_corpus("wmt14", "train", "en", "de")
+    assert len(list(islice(pairs, 50_000))) == 50_000
 
 
 def test_the_real_library_streams_a_local_copy(monkeypatch, tmp_path):
@@ -563,7 +571,7 @@ def test_the_real_library_streams_a_local_copy(monkeypatch, tmp_path):
         f"---\n{json.dumps(about)}\n---\n", encoding="utf-8"
     )
     monkeypatch.chdir(tmp_path)
-    stream = load_corpus("wmt14", "train", "de", "en")
+    stream = hub_pairs(3)
     assert list(stream) == list(stream) == [("Eins.", "One."), ("Drei.", "Three.")]
 
 
@@ -571,10 +579,8 @@ def test_hub_without_network_is_one_clear_error(monkeypatch):
     def load_dataset(*arguments, **options):
         raise ConnectionError("offline")
 
-    monkeypatch.setitem(
-        sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset)
-    )
+    stand_in(monkeypatch, load_dataset)
     with pytest.raises(
-        ValueError, match=r"wmt/wmt14 on the Hugging Face Hub can't be read \(offline\)"
+        UserError, match=r"wmt/wmt14 on the Hugging Face Hub can't be read \(offline\)"
     ):
         list(load_corpus("wmt14", "train", "en", "fr"))

@@ -123,3 +123,43 @@ def test_two_writers_never_mix(tmp_path):
 def test_a_device_is_written_in_place():
     write_whole(Path("/dev/null"), b"gone")
     assert not Path("/dev/null").is_file()
+
+
+def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_text("old")
+
+    def full(self, data):
+        with open(self, "wb") as file:
+            file.write(data[:1])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UserError, match="x can't be written: No space left on device"):
+        write_whole(path, b"new")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_write_whole_keeps_links_and_permissions(tmp_path):
+    kept = tmp_path / "there"
+    kept.write_text("old")
+    kept.chmod(0o600)
+    (tmp_path / "link").symlink_to(kept)
+    write_whole(tmp_path / "link", b"new")
+    assert (
+        (tmp_path / "link").is_symlink()
+        and kept.read_bytes() == b"new"
+        and kept.stat().st_mode & 0o777 == 0o600
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
+
+
+def test_write_whole_names_a_directory_that_is_a_file(tmp_path):
+    (tmp_path / "x").touch()
+    with pytest.raises(UserError, match="can't be written"):
+        write_whole(tmp_path / "x" / "y", b"")
+
+
+def test_write_whole_names_a_name_too_long_for_the_system(tmp_path):
+    with pytest.raises(UserError, match="File name too long"):
+        write_whole(tmp_path / ("x" * 300), b"")
