@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['open_text', 'read_lines', 'check_hash', 'ParallelFiles', 'parallel_files', 'parallel_prefix', 'TextFile',
            'corpus_files', 'HubSplit', 'CorpusSpec', 'corpora', 'HubPairs', 'PhrasebookPairs', 'TatoebaSplit',
-           'Unescaped', 'find_corpus', 'load_corpus', 'unpack', 'download', 'find_file']
+           'Unescaped', 'find_corpus', 'load_corpus', 'unpack', 'download', 'find_file', 'cache_folder']
 
 # %% ../../nbs/data/corpus.ipynb #cell2
 #| code-fold: true
@@ -330,7 +330,7 @@ class HubPairs:
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows as they stream in."""
         try:
-            from datasets import load_dataset  # type: ignore[import-untyped]
+            from datasets import load_dataset
         except ImportError:
             raise UserError(
                 "this corpus is streamed: pip install 'annotated-transformer[data]'"
@@ -507,7 +507,7 @@ def find_file(file: TextFile, root: str | Path | None = None) -> Path:
             "for a cache"
         )
     found = _below(Path(given), file) if given else None
-    return found or _below(_cache(), file) or download(file, _cache())
+    return found or _below(cache_folder(), file) or download(file, cache_folder())
 
 
 def _below(directory: Path, file: TextFile) -> Path | None:
@@ -516,7 +516,7 @@ def _below(directory: Path, file: TextFile) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     """Where downloads are kept."""
     try:
         return Path.home() / ".cache" / "annotated-transformer"

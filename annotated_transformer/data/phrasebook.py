@@ -37,7 +37,7 @@ from babel.dates import (
 from babel.lists import format_list
 from babel.numbers import format_currency, format_percent
 from babel.units import format_unit
-from num2words import num2words  # type: ignore[import-untyped]  # it has no types
+from num2words import num2words
 
 from ..errors import UserError, nearest
 

@@ -309,7 +309,7 @@ def train_tokenizer(
 @lru_cache(maxsize=16)
 def _moses(lang: str) -> tuple[Any, Any, Any]:
     """The Moses normaliser, tokeniser and detokeniser of one language, made once."""
-    from sacremoses import (  # type: ignore[import-untyped]  # it has no types
+    from sacremoses import (
         MosesDetokenizer,
         MosesPunctNormalizer,
         MosesTokenizer,

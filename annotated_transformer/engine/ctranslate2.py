@@ -21,7 +21,7 @@ from ..errors import UserError
 from ..files import new_folder, whole_folder
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
-from ..data.corpus import cache
+from ..data.corpus import cache_folder
 from ..data.tokenizer import PairTokenizer
 from annotated_transformer.translation.search import (
     Hypothesis,
@@ -229,7 +229,7 @@ def conversion(model: Transformer, tokenizer: PairTokenizer, precision: str) -> 
     for name, weight in model.named_parameters():
         digest.update(name.encode())
         digest.update(weight.detach().float().cpu().contiguous().numpy())
-    return cache() / "ctranslate2" / digest.hexdigest()[:32]
+    return cache_folder() / "ctranslate2" / digest.hexdigest()[:32]
 
 
 def _convert(
