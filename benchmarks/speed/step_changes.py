@@ -1,20 +1,16 @@
 """What each change to the training step is worth: ours as it is, and with one change
 taken back or one more tried.
 
-    python -m benchmarks.speed.step_changes [--repeats 7] [--cases "tiny bf16" …]
-    python -m benchmarks.speed.step_changes --compiled    # torch.compile alone
-    python -m benchmarks.speed.step_changes --slices      # by the rows of a slice
-    python -m benchmarks.speed.step_changes --basics      # fused Adam, buckets
+    python -m benchmarks.speed.step_changes                  # each change
+    python -m benchmarks.speed.step_changes --only compiled  # needs a C++ compiler
+    python -m benchmarks.speed.step_changes --only slices    # rows of the loss's slices
+    python -m benchmarks.speed.step_changes --only basics    # fused Adam, buckets
 
 Needs ANNOTATED_TRANSFORMER_DATA (Multi30k). One thread, processor seconds, the variants
-take turns on the same batches. Writes results/speed/step-changes.json, which the chapter
-nbs/training/speed.ipynb shows.
+take turns on the same batches. Writes its part of results/speed/step-changes.json, for
+the chapter nbs/engine/update.ipynb.
 """
 
-import argparse
-import json
-import platform
-import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -24,64 +20,88 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from annotated_transformer.data.batching import Batch, collate, cut_points
+from annotated_transformer.engine import update
+from annotated_transformer.engine.update import (
+    CPUFunctions,
+    FastObjective,
+    SlicedLoss,
+    dropout_mask,
+    fused_adam,
+    loss_and_slope,
+    working_dtype,
+)
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training import loss as loss_module
-from annotated_transformer.training.loss import (
-    Objective,
-    loss_and_slope,
-    smoothed_cross_entropy,
-)
-from annotated_transformer.training.schedule import adam
-from benchmarks.record import RESULTS
+from annotated_transformer.training.loss import smoothed_cross_entropy
+from benchmarks.record import command_line, load, save
 from benchmarks.speed import peers
 from benchmarks.speed.training_step import (
     SIZES,
+    alone,
     architecture,
     batch_file,
     full_batches,
-    in_own_process,
     peak_memory,
     real_pairs,
     step,
 )
 
-OUT = RESULTS / "speed" / "step-changes.json"
-Variant = tuple[type[Objective], Callable[[Objective], None], list]
+RECORD = "speed/step-changes.json"
+Variant = tuple[type[FastObjective], Callable[[FastObjective], None], list]
 FACTORS = (0.5, 1, 2)
 CASES = ["tiny fp32", "tiny bf16", "small bf16", "base-8k, small batches bf16"]
 
 
-class AllLogits(Objective):
+class AllLogits(FastObjective):
     """The objective with every score of the batch in one table."""
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
         real = tgt_out != self.model.config.pad_id
-        hidden = self.model.decode(tgt_in, *self.model.encode(src))
+        with CPUFunctions():
+            hidden = self.model.decode(tgt_in, *self.model.encode(src))
         return smoothed_cross_entropy(
             self.model.logits(hidden)[real].float(), tgt_out[real], self.smoothing
         )
 
 
-class Padded(Objective):
-    """The objective with padding sent through the output layer and its loss, as if it
-    were text.
-    """
+class Padded(FastObjective):
+    """The objective with padding sent through the output layer and its loss."""
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
-        return super().forward(src, tgt_in, tgt_out, torch.arange(tgt_out.numel()))
+        with CPUFunctions():
+            hidden = self.model.decode(tgt_in, *self.model.encode(src)).flatten(0, 1)
+        matrix, target = self.model.tgt_embedding.weight, tgt_out.flatten()
+        return SlicedLoss.apply(hidden, matrix, target, self.smoothing, self.rows)
 
 
-def compiled(objective: Objective) -> None:
+def torchs_dropout(x: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    """PyTorch's own random numbers."""
+    return F.dropout(x.to(working_dtype(x)), p, training)
+
+
+def wide_dropout(x: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    """Ours, that leaves the vectors between sub-layers in float32."""
+    return x * dropout_mask(x, p)
+
+
+def kernel(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None
+) -> Tensor:
+    """PyTorch's attention kernel in every precision."""
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask)
+
+
+def compiled(objective: FastObjective) -> None:
     """Encoder and decoder by `torch.compile`, for every length at once."""
     objective.model.encode = torch.compile(objective.model.encode, dynamic=True)
     objective.model.decode = torch.compile(objective.model.decode, dynamic=True)
 
 
-def rows_times(factor: float, objective: Objective) -> None:
+def rows_times(factor: float, objective: FastObjective) -> None:
     """Slices of so many times as many tokens."""
     objective.rows = round(factor * objective.rows)
 
@@ -115,27 +135,24 @@ def in_blocks(
     ), logits
 
 
-def same(objective: Objective) -> None:
+def same(objective: FastObjective) -> None:
     """As it is."""
 
 
 def variants() -> dict[str, Variant]:
-    """For each variant the objective, what is done to it, and what is replaced while it
-    runs.
-    """
+    """For each variant the objective, what is done to it, and what is replaced."""
+
+    def instead(name: str, other: Callable) -> Variant:
+        return FastObjective, same, [patch.object(update, name, other)]
+
     return {
-        "as it is": (Objective, same, []),
-        "slices in blocks of sixteen rows": (
-            Objective,
-            same,
-            [patch.object(loss_module, "loss_and_slope", in_blocks)],
-        ),
+        "as it is": (FastObjective, same, []),
+        "PyTorch's dropout": instead("_dropout", torchs_dropout),
+        "vectors between sub-layers in float32": instead("_dropout", wide_dropout),
+        "slices in blocks of sixteen rows": instead("loss_and_slope", in_blocks),
         "all logits in one table": (AllLogits, same, []),
-        "loss by the softmax kernel": (
-            Objective,
-            same,
-            [patch.object(loss_module, "loss_and_slope", by_softmax)],
-        ),
+        "loss by the softmax kernel": instead("loss_and_slope", by_softmax),
+        "the attention kernel in every precision": instead("_attention", kernel),
     }
 
 
@@ -145,7 +162,7 @@ def peak_with(factor: float, precision: str, path: str) -> int:
     """
     build = peers.build
 
-    def scaled(name: str, config: TransformerConfig) -> Objective:
+    def scaled(name: str, config: TransformerConfig) -> FastObjective:
         objective = build(name, config)
         rows_times(factor, objective)
         return objective
@@ -159,7 +176,8 @@ def slices(repeats: int) -> dict:
     slice has.
     """
     chosen = {
-        str(factor): (Objective, partial(rows_times, factor), []) for factor in FACTORS
+        str(factor): (FastObjective, partial(rows_times, factor), [])
+        for factor in FACTORS
     }
     seconds = {}
     for size in ("tiny", "small", "base-37k"):
@@ -169,17 +187,8 @@ def slices(repeats: int) -> dict:
     peak: dict[str, dict[str, int]] = {"fp32": {}, "bf16": {}}
     with batch_file(4_096) as path:
         for precision, factor in product(peak, FACTORS):
-            call = f"print(s.peak_with({factor}, {precision!r}, {path!r}))"
-            peak[precision][str(factor)] = in_own_process(
-                f"from benchmarks.speed import step_changes as s; {call}"
-            )
-    return {
-        "command": "python -m benchmarks.speed.step_changes --slices",
-        "seconds": seconds,
-        "peak_bytes": peak,
-        "repeats": repeats,
-        "torch": torch.__version__,
-    }
+            peak[precision][str(factor)] = alone(peak_with, factor, precision, path)
+    return {"seconds": seconds, "peak_bytes": peak, "repeats": repeats}
 
 
 def random_batches(tokens: int, count: int) -> list[Batch]:
@@ -201,15 +210,15 @@ def basics(size: str, repeats: int) -> dict[str, float]:
         random_batches(tokens, repeats + 1),
     )
     chosen = {
-        "as it is": (Objective, bucketed),
+        "as it is": (FastObjective, bucketed),
         "padding through the output layer": (Padded, bucketed),
-        "sentences in random order": (Objective, loose),
+        "sentences in random order": (FastObjective, loose),
     }
     models = {}
     for name, (kind, _) in chosen.items():
         torch.manual_seed(1)
         model = kind(Transformer(architecture(size)), 0.1).train()
-        models[name] = model, adam(model)
+        models[name] = model, fused_adam(model)
     times: dict[str, list[float]] = {name: [] for name in chosen}
     for turn in range(repeats + 1):
         names = list(chosen)
@@ -229,7 +238,7 @@ def optimizer_steps(size: str, repeats: int) -> dict[str, float]:
         torch.optim.Adam, list(model.parameters()), lr=0.0, betas=(0.9, 0.98), eps=1e-9
     )
     forms = {
-        "fused": adam(model),
+        "fused": fused_adam(model),
         "lists of tensors": plain(foreach=True),
         "tensor by tensor": plain(foreach=False),
     }
@@ -256,7 +265,7 @@ def measure(
         torch.manual_seed(1)
         models[name] = kind(Transformer(architecture(size)), 0.1).train()
         prepare(models[name])
-    optimizers = {name: adam(model) for name, model in models.items()}
+    optimizers = {name: fused_adam(model) for name, model in models.items()}
     times: dict[str, list[float]] = {name: [] for name in models}
     for turn, batch in enumerate(plan):
         names = list(models)
@@ -277,78 +286,57 @@ def measure(
     return times
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def each_change(repeats: int) -> dict[str, dict[str, float]]:
+    """Seconds of an update in each case, with each change taken back or tried."""
+    found = {}
+    for case in CASES:
+        times = measure(*case.rsplit(" ", 1), repeats, variants())
+        found[case] = {name: median(values[1:]) for name, values in times.items()}
+        print(case, found[case], flush=True)
+    return found
+
+
+def by_compiler(repeats: int) -> dict[str, dict[str, float]]:
+    """The same for `torch.compile`, and the seconds that its first update waits."""
+    both = {
+        "as it is": (FastObjective, same, []),
+        "torch.compile": (FastObjective, compiled, []),
+    }
+    found = {}
+    for case in ("tiny bf16", "small bf16"):
+        times = measure(*case.rsplit(" ", 1), repeats, both)
+        found[case] = {name: median(values[1:]) for name, values in times.items()}
+        found[case]["first update"] = times["torch.compile"][0]
+    return found
+
+
+def from_the_start(repeats: int) -> dict:
+    """Buckets, padding left out of the output layer, and Adam's fused form."""
+    updates = {size: basics(size, repeats) for size in ("tiny", "small")}
+    sizes = ("tiny", "small", "base-8k")
+    steps = {size: optimizer_steps(size, repeats) for size in sizes}
+    return {"seconds": updates, "adam": steps, "repeats": repeats}
+
+
+PARTS: dict[str, Callable[[int], dict]] = {
+    "seconds": each_change,
+    "compiled": by_compiler,
+    "slices": slices,
+    "basics": from_the_start,
+}
+
+
+def main() -> None:
+    """Measure one part and put it into the record beside the others."""
+    parser = command_line(__doc__)
+    parser.add_argument("--only", choices=list(PARTS), default="seconds")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument(
-        "--cases",
-        nargs="+",
-        choices=CASES,
-        default=CASES,
-        help="measure these, leave the others",
-    )
-    parser.add_argument(
-        "--compiled",
-        action="store_true",
-        help="measure torch.compile, and nothing else",
-    )
-    parser.add_argument(
-        "--basics",
-        action="store_true",
-        help="measure what was taken from the start, nothing else",
-    )
-    parser.add_argument(
-        "--slices",
-        action="store_true",
-        help="measure the rows of the loss's slices, and nothing else",
-    )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    record = json.loads(OUT.read_text()) if OUT.exists() else {}
-    if options.basics:
-        found = {size: basics(size, options.repeats) for size in ("tiny", "small")}
-        steps = {
-            size: optimizer_steps(size, options.repeats)
-            for size in ("tiny", "small", "base-8k")
-        }
-        about = {
-            "command": "python -m benchmarks.speed.step_changes --basics",
-            "amx": torch.cpu._is_amx_tile_supported(),
-            "repeats": options.repeats,
-            "torch": torch.__version__,
-        }
-        OUT.write_text(
-            json.dumps(
-                record | {"basics": about | {"seconds": found, "adam": steps}}, indent=1
-            )
-            + "\n"
-        )
-        sys.exit()
-    if options.slices:
-        OUT.write_text(
-            json.dumps(record | {"slices": slices(options.repeats)}, indent=1) + "\n"
-        )
-        sys.exit()
-    record |= {
-        "command": "python -m benchmarks.speed.step_changes",
-        "machine": f"CPU, {platform.machine()}",
-        "threads": 1,
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "torch": torch.__version__,
-        "repeats": options.repeats,
-    }
-    both: dict[str, Variant] = {
-        "as it is": (Objective, same, []),
-        "torch.compile": (Objective, compiled, []),
-    }
-    for case in options.cases:
-        times = measure(
-            *case.rsplit(" ", 1),
-            options.repeats,
-            both if options.compiled else variants(),
-        )
-        part = record.setdefault("compiled" if options.compiled else "seconds", {})
-        part[case] = {name: median(values[1:]) for name, values in times.items()}
-        if options.compiled:
-            part[case]["first update"] = times["torch.compile"][0]
-        OUT.write_text(json.dumps(record, indent=1) + "\n")
+    found, record = PARTS[options.only](options.repeats), load(RECORD)
+    kept = {part: record[part] for part in PARTS if part in record}
+    save(RECORD, kept | {options.only: found})
+
+
+if __name__ == "__main__":
+    main()
