@@ -50,8 +50,8 @@ def test_every_name_of_the_face_is_there():
     assert listed <= set(dir(annotated_transformer))
     for name in listed:
         assert getattr(annotated_transformer, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'Transfromer'"):
-        _ = annotated_transformer.Transfromer
+    with pytest.raises(AttributeError, match="no attribute 'Transformers'"):
+        _ = annotated_transformer.Transformers
 
 
 @pytest.mark.parametrize(

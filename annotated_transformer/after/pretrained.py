@@ -12,7 +12,6 @@ __all__ = ['ACTIVATIONS', 'MARIAN_NAMES', 'EXPECTED', 'MARIAN_SETTINGS', 'Marian
            'marian_parameters', 'marian_flops', 'costs_of']
 
 # %% ../../nbs/after/pretrained.ipynb #cell2
-import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

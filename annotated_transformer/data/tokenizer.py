@@ -8,7 +8,6 @@ __all__ = ['SPECIAL', 'merge', 'learn_merges', 'apply_merges', 'empty_tokenizer'
 
 # %% ../../nbs/data/tokenizer.ipynb #cell2
 #| code-fold: true
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

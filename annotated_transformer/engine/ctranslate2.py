@@ -175,7 +175,9 @@ def _prepared(model: Transformer, tokenizer: PairTokenizer, quantization: str) -
 
 def _usage(tokenizer: PairTokenizer, config: TransformerConfig) -> str:
     """Code that translates with an exported folder."""
-    barred = {tokenizer.target.id_to_token(i) for i in (config.pad_id, config.bos_id)}
+    barred = {
+        str(tokenizer.target.id_to_token(i)) for i in (config.pad_id, config.bos_id)
+    }
     search = f"""found = ctranslate2.Translator(".").translate_batch(
     rows, beam_size=4, length_penalty=0.6, max_input_length=0,
     suppress_sequences={[[token] for token in sorted(barred)]},

@@ -268,12 +268,12 @@ def dynamic_int8_pays() -> bool:
     return torch.cpu._is_vnni_supported() and not torch.cpu._is_amx_tile_supported()
 
 # %% ../../nbs/engine/decoding.ipynb #cell40
-def linear_kind(precision: str, device: torch.device) -> Callable:
+def linear_kind(precision: str, device: torch.device) -> Callable[..., Any]:
     """The linear layer of this precision.
 
     Raises: UserError for an unknown one, or int8 elsewhere than on a CPU.
     """
-    kinds: dict[str, Callable] = {
+    kinds: dict[str, Callable[..., Any]] = {
         "float32": Float32Linear,
         "bfloat16": BFloat16Linear,
         "int8": dynamic_int8 if dynamic_int8_pays() else Int8Linear,
@@ -315,7 +315,7 @@ class Projections:
     come out side by side.
     """
 
-    def __init__(self, linear: Callable, h: int, *groups: list[nn.Linear]):
+    def __init__(self, linear: Callable[..., Any], h: int, *groups: list[nn.Linear]):
         heads = [
             torch.cat([matrix.weight.unflatten(0, (h, -1)) for matrix in group], dim=1)
             for group in groups
@@ -399,7 +399,7 @@ class FastAddNorm:
 class FastFeedForward:
     """Equation (2) with prepared weights."""
 
-    def __init__(self, net: FeedForward, linear: Callable):
+    def __init__(self, net: FeedForward, linear: Callable[..., Any]):
         self.W_1, self.W_2 = (
             linear(net.W_1.weight, net.W_1.bias),
             linear(net.W_2.weight, net.W_2.bias),
@@ -415,7 +415,7 @@ class FastFeedForward:
 class FastEncoderLayer:
     """An encoder layer with prepared weights."""
 
-    def __init__(self, layer: EncoderLayer, linear: Callable):
+    def __init__(self, layer: EncoderLayer, linear: Callable[..., Any]):
         own = layer.self_attention
         self.inward = Projections(linear, own.h, [own.W_Q], [own.W_K], [own.W_V])
         self.outward = linear(own.W_O.weight)
@@ -536,7 +536,7 @@ class FastCache:
 class FastDecoderLayer:
     """A decoder layer with prepared weights, for one position of each beam at a time."""
 
-    def __init__(self, layer: DecoderLayer, linear: Callable):
+    def __init__(self, layer: DecoderLayer, linear: Callable[..., Any]):
         own, source = layer.self_attention, layer.source_attention
         self.inward = Projections(linear, own.h, [own.W_Q], [own.W_K, own.W_V])
         self.outward = linear(own.W_O.weight)
@@ -594,7 +594,8 @@ class FastTransformer:
         )
         linear = linear_kind(precision, self.tgt_embedding.weight.device)
         encoder, decoder = (
-            cast(Iterable, stack.layers) for stack in (model.encoder, model.decoder)
+            cast(Iterable[Any], stack.layers)
+            for stack in (model.encoder, model.decoder)
         )
         self.encoder = [FastEncoderLayer(layer, linear) for layer in encoder]
         self.decoder = [FastDecoderLayer(layer, linear) for layer in decoder]
@@ -603,7 +604,7 @@ class FastTransformer:
             math.sqrt(self.config.d_model),
         )
         self.dtype = self.output.dtype
-        self.position_codes = cast(Tensor, self.positions.table)
+        self.position_codes = self.positions.table
 
     @torch.inference_mode()
     def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> FastCache:

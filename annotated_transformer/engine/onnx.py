@@ -37,8 +37,8 @@ def noted_attention(
     """In this context every attention of the model appends its weights to a list."""
     notes: list[Tensor] = []
 
-    def attend(module: MultiHeadAttention, query, key, value, mask=None) -> Tensor:
-        heads, weights = attention(query, key, value, mask)
+    def attend(module: MultiHeadAttention, *inputs: Any) -> Tensor:
+        heads, weights = attention(*inputs)
         notes.append(weights)
         return module.W_O(heads.transpose(1, 2).flatten(2))
 

@@ -8,6 +8,7 @@ __all__ = ['loss_and_slope', 'working_dtype', 'SlicedLoss', 'dropout_mask', 'CPU
 
 # %% ../../nbs/engine/update.ipynb #cell2
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -55,7 +56,12 @@ class SlicedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float, rows: int
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        target: Tensor,
+        smoothing: float,
+        rows: int,
     ) -> Tensor:
         """The summed loss; both gradients are worked out while a slice is at hand."""
         dtype = working_dtype(hidden)
@@ -81,7 +87,7 @@ class SlicedLoss(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         """The stored gradients, times that of whatever was computed from the loss."""
         by_hidden, by_weight = ctx.saved_tensors
         return by_hidden * upstream, by_weight * upstream, None, None, None
@@ -117,7 +123,9 @@ def _attention(
 class CPUFunctions(TorchFunctionMode):
     """Within the block a CPU computes dropout and attention in faster forms."""
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Called by PyTorch instead of `function`."""
         faster = {F.dropout: _dropout, F.scaled_dot_product_attention: _attention}
         return faster.get(function, function)(*args, **(kwargs or {}))

@@ -8,7 +8,6 @@ __all__ = ['smoothed_cross_entropy', 'entropy_floor', 'Objective']
 # %% ../../nbs/training/loss.ipynb #cell2
 import math
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn

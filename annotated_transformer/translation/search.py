@@ -591,7 +591,8 @@ class ModelSearch:
         self, rows: list[list[int]], options: SearchOptions = SearchOptions()
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of each row of source ids, best first."""
-        device, results = device_of(self.model), {}
+        device = device_of(self.model)
+        results: dict[int, list[Hypothesis]] = {}
         generator = random_numbers(options, device)
         for places in length_batches([len(row) for row in rows], options.batch_tokens):
             chosen = [rows[place] for place in places]
@@ -619,5 +620,5 @@ def sample_n_best(
     """`n_best` samples of each source, the most probable first."""
     n = options.n_best
     drawn = sample(model, src.repeat_interleave(n, dim=0), options, generator)
-    drawn = [drawn[start : start + n] for start in range(0, len(drawn), n)]
-    return [sorted(each, key=lambda h: -h.score) for each in drawn]
+    groups = [drawn[start : start + n] for start in range(0, len(drawn), n)]
+    return [sorted(each, key=lambda h: -h.score) for each in groups]

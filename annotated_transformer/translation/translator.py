@@ -252,7 +252,7 @@ def record_attention(
     here = get_ident()
 
     def recorder(name: str) -> Any:
-        def record(module: MultiHeadAttention, arguments: tuple) -> None:
+        def record(module: MultiHeadAttention, arguments: tuple[Any, ...]) -> None:
             if get_ident() == here:
                 weights[name] = module.weights(*arguments)
 
