@@ -276,7 +276,7 @@ def read_marian_tensors(folder: Path) -> dict[str, Tensor]:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # a damaged pickle fails in a dozen ways
         tensors = None
-    if not isinstance(tensors, dict[str, Any]) or not all(
+    if not isinstance(tensors, dict) or not all(
         isinstance(tensor, Tensor) for tensor in tensors.values()
     ):
         raise UserError(
@@ -563,7 +563,7 @@ def is_marian(folder: str | Path) -> bool:
     """
     architecture = read_json(Path(folder) / "config.json").get("architecture")
     return (
-        isinstance(architecture, dict[str, Any])
+        isinstance(architecture, dict)
         and architecture.get("kind") == "marian"
     )
 

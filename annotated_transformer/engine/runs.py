@@ -254,7 +254,7 @@ def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     lines = []
     for part, values in wanted.items():
         there = found.get(part)
-        old = there if isinstance(there, dict[str, Any]) else {}
+        old = there if isinstance(there, dict) else {}
         for name in dict.fromkeys([*values, *old]):
             before, now = old.get(name), values.get(name)
             if before != now:

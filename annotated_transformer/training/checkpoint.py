@@ -37,7 +37,7 @@ def written_here(folder: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return (
-        isinstance(about, dict[str, Any]) and {"format", "architecture"} <= about.keys()
+        isinstance(about, dict) and {"format", "architecture"} <= about.keys()
     )
 
 # %% ../../nbs/training/checkpoint.ipynb #cell18
@@ -108,7 +108,7 @@ def read_config(
             f"{folder} has checkpoint format {about['format']!r} and this version "
             f"reads {FORMAT}: update annotated_transformer or save the model again"
         )
-    if not isinstance(architecture, dict[str, Any]):
+    if not isinstance(architecture, dict):
         lack = f"{folder / 'config.json'} names no architecture"
         raise UserError(f"{lack}: take another copy of the model")
     if config_class is TransformerConfig and "kind" in architecture:
