@@ -133,7 +133,8 @@ def training() -> str:
     for sizes, units in (("sizes", "with AMX"), ("float32", "without AMX")):
         for size, row in found[sizes].items():
             for precision, speeds in row["tokens_per_second"].items():
-                name = max(set(speeds) - {"ours"}, key=lambda each: speeds[each])
+                peers = sorted(speeds.keys() - {"ours"})
+                name = max(peers, key=lambda each: speeds[each])
                 ratio = row["against_best_peer"][precision]
                 what = f"{size}, {PRECISIONS[precision]}, {units}"
                 ours, best = f"{speeds['ours']:,}", f"{speeds[name]:,} ({name})"

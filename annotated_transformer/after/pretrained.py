@@ -562,10 +562,7 @@ def is_marian(folder: str | Path) -> bool:
     Raises: UserError when there is no config.json.
     """
     architecture = read_json(Path(folder) / "config.json").get("architecture")
-    return (
-        isinstance(architecture, dict)
-        and architecture.get("kind") == "marian"
-    )
+    return isinstance(architecture, dict) and architecture.get("kind") == "marian"
 
 # %% ../../nbs/after/pretrained.ipynb #cell76
 def import_marian(

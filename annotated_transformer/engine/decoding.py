@@ -519,7 +519,7 @@ class FastCache:
 
     @torch.inference_mode()
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """Row i continues old row `rows[i]`; sentences only leave, in `survivors`' order."""
+        """Row i continues old row `rows[i]`; sentences leave as `survivors` says."""
         origins = rows.view(-1, self.beam_size)
         going, parents = origins[:, 0] // self.beam_size, origins % self.beam_size
         self.ancestors = self.ancestors[going].gather(
@@ -534,7 +534,7 @@ class FastCache:
 
 # %% ../../nbs/engine/decoding.ipynb #cell63
 class FastDecoderLayer:
-    """A decoder layer with prepared weights, for one position of each beam at a time."""
+    """A decoder layer with prepared weights, one position of each beam at a time."""
 
     def __init__(self, layer: DecoderLayer, linear: Callable[..., Any]):
         own, source = layer.self_attention, layer.source_attention

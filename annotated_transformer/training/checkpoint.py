@@ -36,9 +36,7 @@ def written_here(folder: Path) -> bool:
         about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
-    return (
-        isinstance(about, dict) and {"format", "architecture"} <= about.keys()
-    )
+    return isinstance(about, dict) and {"format", "architecture"} <= about.keys()
 
 # %% ../../nbs/training/checkpoint.ipynb #cell18
 def write_model(

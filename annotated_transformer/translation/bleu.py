@@ -24,7 +24,7 @@ from ..data.tokenizer import moses_tokenize
 
 # %% ../../nbs/translation/bleu.ipynb #cell5
 def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    """Count the runs of n neighbouring tokens; none if there are fewer than n tokens."""
+    """Count the runs of n neighbouring tokens; none if there are fewer tokens."""
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 # %% ../../nbs/translation/bleu.ipynb #cell8
@@ -42,7 +42,7 @@ def clipped_matches(
 # %% ../../nbs/translation/bleu.ipynb #cell11
 @dataclass(frozen=True)
 class BleuStatistics:
-    """The counts that BLEU needs, of a sentence or of a corpus; `+` adds two of them."""
+    """The counts that BLEU needs, of a sentence or a corpus; `+` adds two of them."""
 
     matches: tuple[int, ...]
     totals: tuple[int, ...]
@@ -180,7 +180,7 @@ def bleu(
 
 # %% ../../nbs/translation/bleu.ipynb #cell35
 def tokenize_13a(text: str) -> str:
-    """The tokens of one line by mteval-v13a, separated by spaces: sacreBLEU's default."""
+    """The tokens of one line by mteval-v13a, between spaces: sacreBLEU's default."""
     text = text.replace("<skipped>", "")
     for entity, character in (
         ("&quot;", '"'),
@@ -236,7 +236,7 @@ def bleu_score(
     files: Sequence[Sequence[str]],
     tokenizer: str | None = None,
 ) -> Score:
-    """Let sacreBLEU score `files`, the hypotheses followed by each file of references."""
+    """Let sacreBLEU score `files`: the hypotheses, then each file of references."""
     hypotheses, *references = files
     result = metric.corpus_score(hypotheses, references)
     signature = metric.get_signature()

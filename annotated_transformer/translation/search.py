@@ -7,7 +7,7 @@ __all__ = ['Choice', 'StepCache', 'StepModel', 'Hypothesis', 'log_probabilities'
            'check_whole', 'length_limits', 'check_numbers', 'hypotheses', 'survivors', 'extend', 'greedy',
            'sampling_distribution', 'sample', 'random_numbers', 'length_penalty', 'extensions', 'textbook_beam', 'Pool',
            'expand', 'advance', 'nothing_better', 'conclude', 'beam', 'pad_rows', 'length_batches', 'SearchEngine',
-           'ModelSearch', 'device_of', 'sample_n_best']
+           'ModelSearch', 'device_of']
 
 # %% ../../nbs/translation/search.ipynb #c7059264
 import math
@@ -29,7 +29,7 @@ class StepCache(Protocol):
     """What a model keeps between two steps."""
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """New row i continues old row `rows[i]`; beams of a sentence stay neighbours."""
+        """New row i continues old row `rows[i]`; beams stay beside each other."""
 
 
 @runtime_checkable
@@ -156,7 +156,7 @@ class SearchOptions:
 
 
 def check_whole(options: SearchOptions) -> None:
-    """Raises: UserError for an option that must be a whole number, and isn't in range."""
+    """Raises: UserError for an option that is no whole number, or out of range."""
     for name, least, most in (
         ("beam_size", 1, 10**6),
         ("n_best", 1, 10**6),
@@ -221,7 +221,7 @@ def hypotheses(
 
 # %% ../../nbs/translation/search.ipynb #cell28
 def survivors(going: Bool[Tensor, "rows"]) -> Int[Tensor, "kept"]:
-    """The rows that go on; those past the new end take the places of rows that leave."""
+    """The rows that go on; those past the new end fill the places of leavers."""
     kept = torch.arange(int(going.sum()), device=going.device)
     kept[~going[: len(kept)]] = len(kept) + going[len(kept) :].nonzero().squeeze(1)
     return kept
@@ -278,7 +278,7 @@ def sampling_distribution(
     top_k: int | None = None,
     top_p: float = 1.0,
 ) -> Float[Tensor, "rows vocab"]:
-    """The distribution to draw from: divided by T, cut to the top k, then to the top p."""
+    """What to draw from: divided by T, cut to the top k, then to the top p."""
     scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / temperature
     if top_k is not None:
         top, places = scores.topk(min(top_k, scores.size(1)), dim=1)
@@ -580,7 +580,7 @@ class SearchEngine(Protocol):
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of each row of source ids, best first."""
 
-
+# %% ../../nbs/translation/search.ipynb #y
 class ModelSearch:
     """Beam search or sampling over a model, in batches of similar length."""
 
@@ -600,7 +600,7 @@ class ModelSearch:
             if options.temperature is None:
                 found = beam(self.model, src, options)
             else:
-                found = sample_n_best(self.model, src, options, generator)
+                found = _sample_n_best(self.model, src, options, generator)
             results |= zip(places, found, strict=True)
         return [results[place] for place in range(len(rows))]
 
@@ -611,7 +611,7 @@ def device_of(model: StepModel) -> torch.device:
     return next((each.device for each in parameters), torch.device("cpu"))
 
 
-def sample_n_best(
+def _sample_n_best(
     model: StepModel,
     src: Int[Tensor, "batch src"],
     options: SearchOptions,

@@ -130,7 +130,8 @@ def split_sentences(text: str) -> list[str]:
     also cuts after an abbreviation before a capital, as in "Dr. Smith".
     """
     return re.split(
-        r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))\s++(?!»\s|[a-zß-öø-ÿœ])""",
+        r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))"""
+        r"""\s++(?!»\s|[a-zß-öø-ÿœ])""",
         text.strip(),
     )
 
@@ -226,7 +227,7 @@ def force_batches(
     targets: list[list[int]],
     batch_tokens: int,
 ) -> list[list[float]]:
-    """The log-probability of each target token, by row, in batches of similar length."""
+    """The log-probability of each target token, by row, in batches by length."""
     device, pad_id = model.tgt_embedding.weight.device, model.config.pad_id
     results: dict[int, list[float]] = {}
     longer = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
@@ -247,7 +248,7 @@ RECORDING = Lock()
 def record_attention(
     model: Transformer,
 ) -> Iterator[dict[str, Float[Tensor, "batch head query key"]]]:
-    """Here each uncached pass in this thread leaves its attention weights, by module."""
+    """Each uncached pass in this thread leaves its attention weights, by module."""
     weights: dict[str, Tensor] = {}
     here = get_ident()
 
@@ -431,7 +432,7 @@ class Translator:
         split: bool = False,
         strict: bool = False,
     ) -> str | list[str]:
-        """The translation of each text; `split` cuts a long one at ends of sentences."""
+        """Each text's translation; `split` cuts a long one at ends of sentences."""
         lines = [texts] if isinstance(texts, str) else texts
         options = replace(options, n_best=1)
         found = list(self._stream(lines, options, split, strict, len(lines) or 1))
