@@ -11,7 +11,7 @@ __all__ = ['Choice', 'StepCache', 'StepModel', 'Hypothesis', 'log_probabilities'
 
 # %% ../../nbs/translation/search.ipynb #c7059264
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -607,7 +607,7 @@ class ModelSearch:
 
 def device_of(model: StepModel) -> torch.device:
     """Where a model's parameters lie; a model without any is searched on the CPU."""
-    parameters = model.parameters() if isinstance(model, torch.nn.Module) else ()
+    parameters: Iterable[Tensor] = getattr(model, "parameters", tuple)()
     return next((each.device for each in parameters), torch.device("cpu"))
 
 

@@ -402,8 +402,7 @@ class Translator:
                 "open the model again, with this device"
             )
         self.model.to(device)
-        if isinstance(self.engine.model, torch.nn.Module):
-            self.engine.model.to(device)
+        self.engine = ModelSearch(self.engine.model.to(device))
         return self
 
     @overload
