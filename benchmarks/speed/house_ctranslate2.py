@@ -68,9 +68,9 @@ def compare(
     }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Measure greedy search and a beam of four, one row, 64 rows and all at once."""
-    record.command_line(__doc__).parse_args()
+    record.command_line(__doc__).parse_args(arguments)
     torch.set_num_threads(1)
     translator = load(device="cpu", engine="plain")
     engine = CTranslate2Engine(translator.model, translator.tokenizer)

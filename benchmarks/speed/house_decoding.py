@@ -150,14 +150,14 @@ def start(name: str, checkout: Path) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Let the contenders take turns, and write the record."""
     from benchmarks.record import ROOT, command_line, folder, save
 
     parser = command_line(__doc__)
     parser.add_argument("--before", type=folder, required=True)
     parser.add_argument("--rounds", type=int, default=3)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     places = {"ours": ROOT, "before": chosen.before, "Hugging Face": ROOT}
     processes = {name: start(name, place) for name, place in places.items()}
     found: dict[str, dict] = {}

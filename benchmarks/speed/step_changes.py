@@ -326,12 +326,12 @@ PARTS: dict[str, Callable[[int], dict]] = {
 }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Measure one part and put it into the record beside the others."""
     parser = command_line(__doc__)
     parser.add_argument("--only", choices=list(PARTS), default="seconds")
     parser.add_argument("--repeats", type=int, default=7)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     found, record = PARTS[options.only](options.repeats), load(RECORD)
     kept = {part: record[part] for part in PARTS if part in record}

@@ -107,14 +107,14 @@ def measure(checkouts: dict[str, Path], precision: str) -> dict:
     return result
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Measure both precisions and write the record."""
     from benchmarks.record import command_line, folder, save
 
     parser = command_line(__doc__)
     parser.add_argument("before", type=folder)
     parser.add_argument("after", type=folder)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     checkouts = {name: vars(options)[name].resolve() for name in ("before", "after")}
     cases = {}
     for precision in CASES:
