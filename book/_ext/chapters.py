@@ -452,6 +452,8 @@ def constants(source: str) -> dict[str, str]:
     body = [*ast.parse(source).body, None]
     found = {}
     for node, following in zip(body, body[1:], strict=False):
+        # An alias is described as its type, which autodoc finds by itself.
+        alias = isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node)
         documented = isinstance(following, ast.Expr) and isinstance(
             following.value, ast.Constant
         )
@@ -459,6 +461,7 @@ def constants(source: str) -> dict[str, str]:
             isinstance(node, ast.Assign | ast.AnnAssign)
             and node.value
             and not documented
+            and not alias
         ):
             found |= {
                 name: ast.unparse(node.value)
