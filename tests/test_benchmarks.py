@@ -26,7 +26,11 @@ READERS = [
 PATH = re.compile(r"\b(?:results|benchmarks)/[\w/-]+\.(?:jsonl?|py)\b")
 MODULE = re.compile(r"python -m (benchmarks(?:\.\w+)+)")
 # What a benchmark writes on a machine that nobody has had yet.
-TO_COME = {"results/scale/gpu.json", "results/run.json"}
+TO_COME = {
+    "results/scale/gpu.json",
+    "results/speed/translation-speed.json",
+    "results/run.json",
+}
 
 
 def texts() -> dict[Path, str]:

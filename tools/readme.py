@@ -45,12 +45,6 @@ PUBLISHED = {
     "test_2017_mscoco": 29.88,
 }
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
-SEARCHES = {
-    "greedy, 1": "greedy, 1 sentence",
-    "greedy, 64": "greedy, 64",
-    "beam 4, 1": "beam of 4, 1 sentence",
-    "beam 4, 64": "beam of 4, 64",
-}
 
 
 def record(place: str) -> dict[str, Any]:
@@ -143,19 +137,22 @@ def training() -> str:
 
 
 def translating() -> str:
-    """Tokens a second of every engine on one thread, by search."""
-    threads = record("speed/translation-speed.json")["threads"]["1"]
+    """Milliseconds of a step of the search, here and in Hugging Face's generate."""
     rows = []
-    for size in ("base", "base, without AMX"):
-        cells = threads[size]
-        for engine in cells["greedy, 1"]["engines"]:
-            if engine == "ours int8":  # gone since; CTranslate2 has it
-                continue
-            units = "with AMX" if size == "base" else "without AMX"
-            speeds = [cells[name]["engines"][engine] for name in SEARCHES]
-            values = [f"{speed['tokens_per_second']:,.0f}" for speed in speeds]
-            rows.append([f"{engine}, {units}", *values])
-    return table(["engine, processor", *SEARCHES.values()], rows)
+    for what, row in record("speed/house-decoding.json")["milliseconds_a_step"].items():
+        ours, theirs = row["ours"], row["Hugging Face"]
+        rows.append([what, f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f} ×"])
+    head = "precision, search, sentences|here|Hugging Face|ratio"
+    return table(head.split("|"), rows)
+
+
+def through_ctranslate2() -> str:
+    """Milliseconds of a call to CTranslate2, directly and through the engine."""
+    rows = [
+        [what, f"{row['direct_ms']:.1f}", f"{row['engine_ms']:.1f}"]
+        for what, row in record("speed/house-ctranslate2.json")["medians"].items()
+    ]
+    return table(["search, phrases at once", "called directly", "as an engine"], rows)
 
 
 def race() -> str:
@@ -245,11 +242,11 @@ def highlights() -> str:
         for row in systems
     )
     low, high = best_ratio()
-    cells = record("speed/translation-speed.json")["threads"]["1"]["base"]
-    speeds = cells["greedy, 64"]["engines"]
-    ours, theirs = (
-        speeds[name]["tokens_per_second"] for name in ("ours bfloat16", "Hugging Face")
-    )
+    steps = record("speed/house-decoding.json")["milliseconds_a_step"].items()
+    faster = [
+        row["Hugging Face"] / row["ours"] for what, row in steps if "float32" in what
+    ]
+    slow, fast = min(faster), max(faster)
     corpus = record("scale/memory-5m-pairs.json")
     rows = [
         [
@@ -273,9 +270,9 @@ def highlights() -> str:
             "the fastest of three libraries",
         ],
         [
-            "Tokens a second, base size, 64 sentences, bfloat16, one core",
-            link(f"{ours:,.0f}", "speed/translation-speed.json"),
-            f"Hugging Face, float32: {theirs:,.0f}",
+            "Speed of a search at base size, float32, one core",
+            link(f"{slow:.1f} to {fast:.1f} ×", "speed/house-decoding.json"),
+            "Hugging Face's generate",
         ],
         [
             "Memory to prepare five million sentence pairs",
@@ -291,8 +288,8 @@ def highlights() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        highlights, multi30k, phrasebook, newstest, training, translating, race,
-        fresh_clone, memory, recipes,
+        highlights, multi30k, phrasebook, newstest, training, translating,
+        through_ctranslate2, race, fresh_clone, memory, recipes,
     )
 }  # fmt: skip
 
