@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, profile
 
 SMALL = {"N": 3, "d_model": 256, "d_ff": 1_024, "h": 4, "d_k": 64, "d_v": 64}
 VOCABULARY = 10_000
-CASES = {"fp32": (1_024, 40), "bf16": (256, 8)}  # tokens in a batch, rounds
+CASES = {"fp32": (1_024, 40), "bf16": (128, 10)}  # tokens in a batch, rounds
 PRODUCTS = ("mm", "addmm", "addmm_", "bmm", "baddbmm", "mkldnn_linear")
 KERNEL = "aten::_scaled_dot_product_flash_attention"
 
