@@ -6,11 +6,11 @@
 __all__ = ['COLOURS', 'SEQUENTIAL', 'DASHES', 'house_style', 'axes', 'name_squares', 'heatmap', 'matrices', 'label_squares',
            'plot_curves', 'log_ticks', 'lines', 'curves', 'growth_panels', 'slope_guides', 'training_curves',
            'grouped_bars', 'shares', 'row_dots', 'row_intervals', 'sentence_lengths', 'attention_chart',
-           'attention_page']
+           'attention_page', 'Table']
 
 # %% ../nbs/plots.ipynb #cell2
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from itertools import cycle
 
@@ -488,3 +488,26 @@ def attention_page(source: str, target: str, panels: Sequence[dict[str, Any]]) -
         .read_text(encoding="utf-8")
     )
     return frame.replace("__DATA__", data.replace("<", "\\u003c"))
+
+# %% ../nbs/plots.ipynb #tb000002
+class Table:
+    """Rows of values under a header; decimal numbers are shown with `digits` places."""
+
+    def __init__(
+        self, header: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 2
+    ):
+        self.header, self.digits = list(header), digits
+        self.rows = [[self._text(value) for value in row] for row in rows]
+        assert all(len(row) == len(self.header) for row in self.rows)
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, Tensor | np.generic):
+            value = value.item()
+        return f"{value:.{self.digits}f}" if isinstance(value, float) else str(value)
+
+    def _repr_markdown_(self) -> str:
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        cells = ([text.replace("|", "\\|") for text in line] for line in lines)
+        return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+    __repr__ = _repr_markdown_

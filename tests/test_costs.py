@@ -196,3 +196,12 @@ def test_layers_that_never_connect_are_an_error():
 def test_table_2_training_costs():
     assert f"{hardware_flops(12 * 3600.0, 8, 9.5e12):.1e}" == "3.3e+18"
     assert f"{hardware_flops(3.5 * 86400, 8, 9.5e12):.1e}" == "2.3e+19"
+
+
+def test_the_counter_misses_fused_attention_on_a_cpu():
+    config = replace(preset("base"), N=1, d_model=64, d_ff=128, h=4, d_k=16, d_v=16)
+    src, tgt = torch.ones(1, 31).long(), torch.ones(1, 27).long()
+    with FlopCounterMode(display=False) as counter:
+        Transformer(config)(src, tgt)
+    missing = flops(config, 31, 27).forward - counter.get_total_flops()
+    assert missing == flops_by_part(config, 31, 27)["scores and averages"]

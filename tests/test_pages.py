@@ -236,3 +236,18 @@ def test_every_exported_cell_leads_to_its_entry(chapter):
         re.search(r'href="[^"]*api/\w+\.html#[\w.-]*annotated_transformer', mark)
         for mark in marks
     )
+
+
+@pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix()
+)
+def test_a_chapter_says_where_it_lies_on_the_map(chapter):
+    place = chapter.relative_to(ROOT / "nbs").with_suffix(".html")
+    text = (BOOK / place).read_text(encoding="utf-8")
+    found = re.findall(r'</h1>\s*(<a class="here".*?</a>)', text, re.S)
+    assert len(found) == (len(place.parts) > 1)
+    for link in found:
+        assert re.search(r'aria-label="You are here: [^"]+"', link)
+        assert "welcome.html#the-map" in link and len(link) < 4096
+        filled = re.findall(r'<path d="M[^"]+" fill="#\w{6}"/>', link)
+        assert len(filled) == 1, "its box is not on the map"

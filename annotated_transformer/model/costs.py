@@ -7,6 +7,7 @@ __all__ = ['parameters_by_part', 'parameter_count', 'flops_by_part', 'Flops', 'f
            'hardware_flops']
 
 # %% ../../nbs/model/costs.ipynb #cell2
+#| code-fold: true
 from collections.abc import Iterable
 from typing import NamedTuple
 

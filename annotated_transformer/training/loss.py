@@ -6,6 +6,7 @@
 __all__ = ['smoothed_cross_entropy', 'entropy_floor', 'Objective']
 
 # %% ../../nbs/training/loss.ipynb #cell2
+#| code-fold: true
 import math
 
 import torch.nn.functional as F

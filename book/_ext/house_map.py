@@ -1,13 +1,18 @@
 """The map on the cover: Figure 1 of the paper with the rooms of the book around it.
 
 Each box is a link to a chapter and names the module that the chapter exports. The
-extension puts the map where the cover says `% map`.
+extension puts the map where the cover says `% map`, and at the head of each chapter a
+thumbnail of it, with the chapter's own boxes filled.
 """
 
 import json
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
+
+import yaml
+from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 # Colours that the colour-blind can tell apart (Okabe and Ito), one for each part.
@@ -20,39 +25,16 @@ COLOURS = {
     "data": "#009E73",
     "engine": "#7F7F7F",
 }
-# The parts that are a row of boxes, from the top of the map, and how far down each is.
-ROWS = {
-    "after": (8, "After the paper", "§7 and since", ["pretrained"]),
-    "translation": (
-        92,
-        "Translation",
-        "§6",
-        ["search", "translator", "bleu", "multi30k"],
-    ),
-    "training": (
-        176,
-        "Training",
-        "§5.2–5.4",
-        ["schedule", "loss", "trainer", "checkpoint", "recipes"],
-    ),
-    "data": (
-        824,
-        "The data",
-        "§5.1",
-        ["phrasebook", "corpus", "tokenizer", "batching"],
-    ),
-    "before": (
-        908,
-        "Before",
-        "§1, §2",
-        ["recurrent", "self_attention"],
-    ),
-    "engine": (
-        992,
-        "The engine room",
-        "for machines",
-        ["update", "growth", "decoding", "runs", "scale", "ctranslate2", "onnx"],
-    ),
+# The parts from the top of the map to its foot. The model is Figure 1; the others are
+# rows of boxes, one for each chapter that book/_toc.yml lists.
+PARTS = {
+    "after": ("After the paper", "§7 and since"),
+    "translation": ("Translation", "§6"),
+    "training": ("Training", "§5.2–5.4"),
+    "model": ("The model", "§3, §4, Figure 1"),
+    "data": ("The data", "§5.1"),
+    "before": ("Before", "§1, §2"),
+    "engine": ("The engine room", "for machines"),
 }
 NAMES = {
     "recurrent": "Recurrent networks",
@@ -69,42 +51,46 @@ NAMES = {
     "scale": "Many devices",
     "ctranslate2": "CTranslate2",
     "onnx": "ONNX",
+    "language_model": "GPT",
+    "masked_language_model": "BERT",
+    "since_2017": "Since 2017",
 }
-# The boxes of Figure 1: chapter, name, x, y, width, height.
-LEFT, RIGHT = 190, 620
+# The boxes of Figure 1: chapter, name, x, y from the figure's top, width, height.
+LEFT, RIGHT, FIGURE_1_HEIGHT = 190, 620, 552
+Spot = tuple[str, str, float, float, float, float]
 FIGURE_1 = [
-    ("transformer", "The Transformer, whole", 130, 282, 220, 44),
-    ("config", "The architecture as data", 130, 338, 220, 44),
-    ("costs", "What it costs", 130, 394, 220, 44),
-    ("attention", "Self-attention", LEFT, 622, 240, 40),
-    ("layers", "Add and norm", LEFT, 588, 240, 26),
-    ("feed_forward", "Feed-forward", LEFT, 528, 240, 40),
-    ("layers", "Add and norm", LEFT, 494, 240, 26),
-    ("position", "Positions", LEFT, 704, 240, 40),
-    ("embedding", "Embedding", LEFT, 756, 240, 40),
-    ("attention", "Masked self-attention", RIGHT, 622, 240, 40),
-    ("layers", "Add and norm", RIGHT, 588, 240, 26),
-    ("attention", "Attention to the encoder", RIGHT, 528, 240, 40),
-    ("layers", "Add and norm", RIGHT, 494, 240, 26),
-    ("feed_forward", "Feed-forward", RIGHT, 434, 240, 40),
-    ("layers", "Add and norm", RIGHT, 400, 240, 26),
-    ("embedding", "Output layer", RIGHT, 308, 240, 40),
-    ("position", "Positions", RIGHT, 704, 240, 40),
-    ("embedding", "Embedding", RIGHT, 756, 240, 40),
+    ("transformer", "The Transformer, whole", 130, 22, 220, 44),
+    ("config", "The architecture as data", 130, 78, 220, 44),
+    ("costs", "What it costs", 130, 134, 220, 44),
+    ("attention", "Self-attention", LEFT, 362, 240, 40),
+    ("layers", "Add and norm", LEFT, 328, 240, 26),
+    ("feed_forward", "Feed-forward", LEFT, 268, 240, 40),
+    ("layers", "Add and norm", LEFT, 234, 240, 26),
+    ("position", "Positions", LEFT, 444, 240, 40),
+    ("embedding", "Embedding", LEFT, 496, 240, 40),
+    ("attention", "Masked self-attention", RIGHT, 362, 240, 40),
+    ("layers", "Add and norm", RIGHT, 328, 240, 26),
+    ("attention", "Attention to the encoder", RIGHT, 268, 240, 40),
+    ("layers", "Add and norm", RIGHT, 234, 240, 26),
+    ("feed_forward", "Feed-forward", RIGHT, 174, 240, 40),
+    ("layers", "Add and norm", RIGHT, 140, 240, 26),
+    ("embedding", "Output layer", RIGHT, 48, 240, 40),
+    ("position", "Positions", RIGHT, 444, 240, 40),
+    ("embedding", "Embedding", RIGHT, 496, 240, 40),
 ]
 # Arrows as SVG paths: those of both columns, from their middles, and others.
-UP = ["622 v-7", "528 v-7", "756 v-11", "704 v-41", "588 v-19"]
+UP = ["362 v-7", "268 v-7", "496 v-11", "444 v-41", "328 v-19"]
 FLOWS = [f"M{x} {path}" for x in (310, 740) for path in UP] + [
-    "M740 494 v-19",
-    "M740 434 v-7",
-    "M310 494 v-42 H520 V548 H618",
-    "M740 400 v-51",
-    "M740 308 v-54",
-    "M740 835 V798",
-    "M740 816 H310 V798",
+    "M740 234 v-19",
+    "M740 174 v-7",
+    "M310 234 v-42 H520 V288 H618",
+    "M740 140 v-51",
+    "M740 48 v-54",
+    "M740 575 V538",
+    "M740 556 H310 V538",
 ]
 # Residual connections: where each leaves the stream.
-SKIPS = [(310, 669), (310, 575), (740, 669), (740, 575), (740, 481)]
+SKIPS = [(310, 409), (310, 315), (740, 409), (740, 315), (740, 221)]
 SAYS = (
     "A map of the book. At the bottom the engine room, what came before the "
     "Transformer, and the data: sentence pairs, tokens, batches. In the middle the "
@@ -162,35 +148,85 @@ def shelf(room: str, y: float, height: float, title: str, section: str) -> str:
     )
 
 
+@cache
+def chapters() -> dict[str, list[str]]:
+    """The chapters of each part, in reading order."""
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
+    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    return {
+        room: [file.partition("/")[2] for file in files if file.startswith(f"{room}/")]
+        for room in PARTS
+    }
+
+
+def height(room: str) -> int:
+    """How high a part is: a row has at most seven boxes to a line."""
+    lines = -(-len(chapters()[room]) // 7)
+    return FIGURE_1_HEIGHT if room == "model" else 12 + 60 * lines
+
+
+def top(room: str) -> int:
+    """How far down a part begins."""
+    above = list(PARTS)[: list(PARTS).index(room)]
+    return 8 + sum(height(each) + 12 for each in above)
+
+
+def spots(room: str) -> list[Spot]:
+    """The boxes of a part: chapter, name, x, y, width, height."""
+    if room == "model":
+        return [
+            (stem, name, x, y + top("model"), width, high)
+            for stem, name, x, y, width, high in FIGURE_1
+        ]
+    stems, gap, left, right = chapters()[room], 10, 136, 930
+    lines = -(-len(stems) // 7)
+    across = -(-len(stems) // max(lines, 1))
+    width = min(190, (right - left - gap * (across - 1)) / max(across, 1))
+    return [
+        (
+            stem,
+            name_of(stem),
+            left + i % across * (width + gap),
+            top(room) + 11 + i // across * 60,
+            width,
+            50,
+        )
+        for i, stem in enumerate(stems)
+    ]
+
+
+def name_of(stem: str) -> str:
+    """A chapter's name on the map."""
+    return NAMES.get(stem, stem.replace("_", " ").capitalize())
+
+
 def row(room: str) -> str:
-    """A part whose chapters stand in a row, in reading order."""
-    y, title, section, stems = ROWS[room]
-    parts = [shelf(room, y, 72, title, section)]
-    gap, left, right = 10, 136, 930
-    width = min(190, (right - left - gap * (len(stems) - 1)) / len(stems))
-    for i, stem in enumerate(stems):
-        name = NAMES.get(stem, stem.capitalize())
-        parts.append(box(room, stem, name, left + i * (width + gap), y + 11, width, 50))
-    return "\n".join(parts)
+    """A part's boxes on their ground."""
+    parts = [shelf(room, top(room), height(room), *PARTS[room])]
+    return "\n".join([*parts, *(box(room, *spot) for spot in spots(room))])
 
 
 def figure_1() -> str:
     """The model: both columns of the paper's Figure 1."""
-    parts = [shelf("model", 260, 552, "The model", "§3, §4, Figure 1")]
-    parts += [
-        f'<rect x="{x}" y="{y}" width="284" height="{686 - y}" rx="10" fill="none" '
+    lines = [
+        f'<rect x="{x}" y="{y}" width="284" height="{426 - y}" rx="10" fill="none" '
         'stroke="#7F7F7F" stroke-dasharray="5 4"/>'
-        for x, y in ((168, 472), (598, 378))
+        for x, y in ((168, 212), (598, 118))
     ]
-    parts += [box("model", *each) for each in FIGURE_1]
-    parts += [f'<path class="flow" d="{d}" marker-end="url(#tip)"/>' for d in FLOWS]
-    parts += [
+    lines += [f'<path class="flow" d="{d}" marker-end="url(#tip)"/>' for d in FLOWS]
+    lines += [
         f'<path class="skip" d="M{x} {y} h131 v-68 h-9" marker-end="url(#tip-quiet)"/>'
         for x, y in SKIPS
     ]
-    parts.append('<text class="times" x="130" y="582" font-size="15">N ×</text>')
-    parts.append('<text class="times" x="894" y="537" font-size="15">× N</text>')
-    return "\n".join(parts)
+    lines.append('<text class="times" x="130" y="322" font-size="15">N ×</text>')
+    lines.append('<text class="times" x="894" y="277" font-size="15">× N</text>')
+    drawn = "\n".join(lines)
+    return f'{row("model")}\n<g transform="translate(0 {top("model")})">{drawn}</g>'
+
+
+def foot() -> int:
+    """How high the map is."""
+    return top("engine") + height("engine") + 8
 
 
 def cover_map() -> str:
@@ -199,9 +235,11 @@ def cover_map() -> str:
         TIP.format(id=name, size=size)
         for name, size in (("tip", 7), ("tip-quiet", 5.5))
     )
-    body = "\n".join([figure_1(), *map(row, ROWS)])
+    rows = [row(room) for room in PARTS if room != "model"]
+    body = "\n".join([figure_1(), *rows])
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 950 1072" role="group" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 950 {foot()}" '
+        'role="group" '
         f'aria-label="{SAYS}"><defs>{tips}</defs>\n{body}\n</svg>'
     )
 
@@ -222,6 +260,54 @@ def put_map(app, docname: str, source: list[str]) -> None:
     source[0] = json.dumps(notebook)
 
 
+WHERE = {
+    "before": "before the Transformer",
+    "after": "after the paper",
+    "translation": "in translation",
+    "training": "in training",
+    "model": "in the model",
+    "data": "in the data",
+    "engine": "in the engine room",
+}
+
+
+def outlines(boxes: list[Spot]) -> str:
+    """Boxes as one SVG path, in whole numbers."""
+    return "".join(
+        f"M{x:.0f} {y:.0f}h{w:.0f}v{h:.0f}h-{w:.0f}z" for _, _, x, y, w, h in boxes
+    )
+
+
+def thumbnail(room: str, stem: str) -> str:
+    """The map without words, this chapter's boxes filled: one link to the cover's."""
+    parts = []
+    for each, colour in COLOURS.items():
+        boxes = spots(each)
+        here = [spot for spot in boxes if (each, spot[0]) == (room, stem)]
+        parts.append(
+            f'<path d="{outlines(boxes)}" fill="{colour}" fill-opacity=".14" '
+            f'stroke="{colour}" stroke-width="6"/>'
+        )
+        parts.append(f'<path d="{outlines(here)}" fill="{colour}"/>' if here else "")
+    label = f"You are here: {name_of(stem).lower()}, {WHERE[room]}"
+    return (
+        f'<a class="here" href="../welcome.html#the-map" aria-label="{escape(label)}" '
+        f'title="{escape(label)}"><svg viewBox="0 0 950 {foot()}" width="84" '
+        f'height="{84 * foot() / 950:.0f}" '
+        f'aria-hidden="true">{"".join(parts)}</svg></a>'
+    )
+
+
+def put_thumbnail(app, doctree: nodes.document, docname: str) -> None:
+    """Sphinx event: the thumbnail below the title of a chapter."""
+    room, _, stem = docname.partition("/")
+    title = next(doctree.findall(nodes.title), None)
+    if room in COLOURS and stem and title is not None:
+        place = title.parent.index(title) + 1
+        title.parent.insert(place, nodes.raw("", thumbnail(room, stem), format="html"))
+
+
 def setup(app):
     app.connect("source-read", put_map)
+    app.connect("doctree-resolved", put_thumbnail)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
