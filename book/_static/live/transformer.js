@@ -1,0 +1,397 @@
+/* "Attention Is All You Need" in plain JavaScript, to run in a page: a reader of
+   safetensors, a tokenizer, the encoder, the decoder with a cache, and the beam.
+
+   A vector is a Float32Array, and a matrix is { rows, columns, data } with its rows one
+   after the other. `switches` turn parts of the model off; none of them does nothing:
+     positions: false     add no position codes
+     scale: false         leave out the division by √d_k
+     residual: false      LayerNorm(Sublayer(x)) in place of LayerNorm(x + Sublayer(x))
+     heads: Set           heads that bring nothing home, by name: "cross.0.3" is head 3
+                          of layer 0 (both from 0); the others begin "encoder", "decoder" */
+"use strict";
+
+var Transformer = (() => {
+  // -- Matrices -------------------------------------------------------------------------
+
+  const matrix = (rows, columns) =>
+    ({ rows, columns, data: new Float32Array(rows * columns) });
+  const row = (X, i) => X.data.subarray(i * X.columns, (i + 1) * X.columns);
+  const each = (n, make) => Array.from({ length: n }, (_, i) => make(i));
+
+  // x Wᵀ + b for each row x of X: all that is trained in §3.2.2, §3.3 and §3.4 but norms.
+  function linear(X, { weight, bias }) {
+    const { rows: outs, columns: ins, data: W } = weight, Y = matrix(X.rows, outs);
+    const x = X.data, y = Y.data;
+    let o = 0;
+    for (; o + 4 <= outs; o += 4) { // four outputs at once, so that x is read less often
+      const w0 = o * ins, w1 = w0 + ins, w2 = w1 + ins, w3 = w2 + ins;
+      for (let n = 0; n < X.rows; n++) {
+        const start = n * ins, place = n * outs + o;
+        let a = 0, b = 0, c = 0, d = 0;
+        for (let i = 0; i < ins; i++) {
+          const v = x[start + i];
+          a += v * W[w0 + i]; b += v * W[w1 + i]; c += v * W[w2 + i]; d += v * W[w3 + i];
+        }
+        y[place] = a; y[place + 1] = b; y[place + 2] = c; y[place + 3] = d;
+      }
+    }
+    for (; o < outs; o++)
+      for (let n = 0; n < X.rows; n++) y[n * outs + o] = dot(x, n * ins, W, o * ins, ins);
+    if (bias) for (let k = 0; k < y.length; k++) y[k] += bias.data[k % outs];
+    return Y;
+  }
+
+  function dot(a, aStart, b, bStart, n) {
+    let sum = 0;
+    for (let i = 0; i < n; i++) sum += a[aStart + i] * b[bStart + i];
+    return sum;
+  }
+
+  function add(X, Y) {
+    const Z = matrix(X.rows, X.columns);
+    for (let k = 0; k < Z.data.length; k++) Z.data[k] = X.data[k] + Y.data[k];
+    return Z;
+  }
+
+  function softmax(scores) {
+    const largest = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+    const powers = scores.map((score) => Math.exp(score - largest));
+    const sum = powers.reduce((a, b) => a + b, 0);
+    return powers.map((power) => power / sum);
+  }
+
+  // -- The parts of the model -----------------------------------------------------------
+
+  // Equation (1), §3.2.1, for one query in one head, whose part of each vector is `at`.
+  function attention(query, keys, values, at, d_k, d_v, scaled) {
+    const divisor = scaled ? Math.sqrt(d_k) : 1;
+    const scores = keys.map((key) => dot(query, at * d_k, key, at * d_k, d_k) / divisor);
+    const weights = softmax(scores), attended = new Float32Array(d_v);
+    values.forEach((value, j) => {
+      for (let i = 0; i < d_v; i++) attended[i] += weights[j] * value[at * d_v + i];
+    });
+    return { attended, weights };
+  }
+
+  // §3.2.2: h attentions side by side, then W_O. Row i of X looks at `keys[i]`, a list of
+  // vectors. The decoder's hold nothing later than row i, which is what a mask is for.
+  function multiHead(X, part, keys, values, { h, d_k, d_v }, switches, name) {
+    const queries = linear(X, part.W_Q), joined = matrix(X.rows, h * d_v);
+    const weights = each(X.rows, (i) => each(h, (head) => {
+      const found = attention(row(queries, i), keys[i], values[i], head, d_k, d_v,
+        switches.scale !== false);
+      const off = switches.heads && switches.heads.has(`${name}.${head}`);
+      if (!off) row(joined, i).set(found.attended, head * d_v);
+      return found.weights;
+    }));
+    return { output: linear(joined, part.W_O), weights }; // weights[row][head][key]
+  }
+
+  // Equation (2), §3.3: max(0, x W_1 + b_1) W_2 + b_2 at each position alone.
+  function feedForward(X, { W_1, W_2 }) {
+    const hidden = linear(X, W_1);
+    for (let k = 0; k < hidden.data.length; k++)
+      if (hidden.data[k] < 0) hidden.data[k] = 0;
+    return linear(hidden, W_2);
+  }
+
+  // §3.1: mean 0 and variance 1 at each position, then a learned scale and shift.
+  function layerNorm(X, { weight, bias }) {
+    const Y = matrix(X.rows, X.columns), d = X.columns;
+    for (let n = 0; n < X.rows; n++) {
+      const x = row(X, n), y = row(Y, n);
+      const mean = x.reduce((a, b) => a + b, 0) / d;
+      const variance = x.reduce((a, b) => a + (b - mean) ** 2, 0) / d;
+      const spread = Math.sqrt(variance + 1e-5);
+      for (let i = 0; i < d; i++)
+        y[i] = ((x[i] - mean) / spread) * weight.data[i] + bias.data[i];
+    }
+    return Y;
+  }
+
+  // §3.1: LayerNorm(x + Sublayer(x)), the residual connection around each sub-layer.
+  function addNorm(X, output, part, switches) {
+    return layerNorm(switches.residual === false ? output : add(X, output), part.norm);
+  }
+
+  // §3.5: the sine and cosine code of one position.
+  function position(place, d_model) {
+    return Float32Array.from({ length: d_model }, (_, i) => {
+      const angle = place * 10000 ** (-(i - (i % 2)) / d_model);
+      return i % 2 ? Math.cos(angle) : Math.sin(angle);
+    });
+  }
+
+  // §3.4 and §3.5: token vectors times √d_model, plus the codes of their positions.
+  function embed(model, ids, placeOf, switches) {
+    const { d_model } = model.config, table = model.tgt_embedding.weight;
+    const tokens = matrix(ids.length, d_model), places = matrix(ids.length, d_model);
+    const factor = Math.fround(Math.sqrt(d_model));
+    ids.forEach((id, n) => {
+      row(tokens, n).set(row(table, id).map((value) => value * factor));
+      if (switches.positions !== false)
+        row(places, n).set(position(placeOf(n), d_model));
+    });
+    return { tokens, places, sum: add(tokens, places) };
+  }
+
+  const rowsOf = (X) => each(X.rows, (i) => row(X, i));
+  const transposed = (weights, h) => each(h, (head) => weights.map((of) => of[head]));
+
+  // §3.1, the left half of Figure 1. What comes back is all that the decoder needs: the
+  // keys and values that each of its layers makes of the source, computed once.
+  function encode(model, ids, switches = {}) {
+    const { config } = model, embedding = embed(model, ids, (n) => n, switches);
+    let X = embedding.sum;
+    const weights = model.encoder.layers.map((layer, l) => {
+      const part = layer.self_attention, everywhere = (found) => X0.map(() => found);
+      const X0 = rowsOf(X);
+      const keys = rowsOf(linear(X, part.W_K)), values = rowsOf(linear(X, part.W_V));
+      const looked = multiHead(X, part, everywhere(keys), everywhere(values), config,
+        switches, `encoder.${l}`);
+      X = addNorm(X, looked.output, layer.after_attention, switches);
+      X = addNorm(X, feedForward(X, layer.feed_forward), layer.after_feed_forward,
+        switches);
+      return transposed(looked.weights, config.h); // weights[layer][head][query][key]
+    });
+    const memory = model.decoder.layers.map(({ source_attention: part }) => ({
+      keys: rowsOf(linear(X, part.W_K)), values: rowsOf(linear(X, part.W_V)),
+    }));
+    return { ids, embedding, weights, memory, output: X };
+  }
+
+  // §3.1, the right half of Figure 1, for the newest token of each beginning. `pasts[n]`
+  // holds what beginning n has computed before, layer by layer, and isn't changed.
+  function step(model, source, tokens, pasts, switches = {}) {
+    const { config } = model, place = pasts[0].length;
+    let Y = embed(model, tokens, () => place, switches).sum;
+    const after = pasts.map(() => ({ length: place + 1, layers: [] })), weights = [];
+    model.decoder.layers.forEach((layer, l) => {
+      const own = layer.self_attention, memory = source.memory[l];
+      const keys = linear(Y, own.W_K), values = linear(Y, own.W_V);
+      after.forEach((next, n) => {
+        const before = pasts[n].layers[l] || { keys: [], values: [] };
+        next.layers.push({ keys: [...before.keys, row(keys, n)],
+          values: [...before.values, row(values, n)] });
+      });
+      const self = multiHead(Y, own, after.map((next) => next.layers[l].keys),
+        after.map((next) => next.layers[l].values), config, switches, `decoder.${l}`);
+      Y = addNorm(Y, self.output, layer.after_self_attention, switches);
+      const cross = multiHead(Y, layer.source_attention, tokens.map(() => memory.keys),
+        tokens.map(() => memory.values), config, switches, `cross.${l}`);
+      Y = addNorm(Y, cross.output, layer.after_source_attention, switches);
+      Y = addNorm(Y, feedForward(Y, layer.feed_forward), layer.after_feed_forward,
+        switches);
+      weights.push({ decoder: self.weights, cross: cross.weights });
+    });
+    const logits = linear(Y, model.tgt_embedding); // the same matrix again, §3.4
+    return { logProbs: rowsOf(logits).map((x) => logSoftmax(x, config)), pasts: after,
+      weights };
+  }
+
+  // log p(next token), and -∞ for padding and begin, which no sentence contains.
+  function logSoftmax(logits, { pad_id, bos_id }) {
+    const largest = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+    const sum = logits.reduce((a, b) => a + Math.exp(b - largest), 0);
+    const found = logits.map((logit) => logit - largest - Math.log(sum));
+    found[pad_id] = found[bos_id] = -Infinity;
+    return found;
+  }
+
+  // -- Search ---------------------------------------------------------------------------
+
+  // The ids of the k largest of some log-probabilities, the best first.
+  function top(logProbs, k) {
+    const best = [];
+    for (let id = 0; id < logProbs.length; id++) {
+      if (best.length === k && !(logProbs[id] > logProbs[best[k - 1]])) continue;
+      let place = best.length;
+      while (place && logProbs[id] > logProbs[best[place - 1]]) place--;
+      best.splice(place, 0, id);
+      if (best.length > k) best.pop();
+    }
+    return best;
+  }
+
+  const begin = () => ({ length: 0, layers: [] });
+  const penalty = (length, alpha) => ((5 + length) / 6) ** alpha;
+
+  // §6.1: beam search, one step at each `next()`, and the result in the end. A beam of one
+  // is greedy search. Hypotheses know their parents, so that the whole tree can be drawn.
+  function* beam(model, source, { size = 4, alpha = 0.6, maxLength } = {}, switches = {}) {
+    const { config } = model, { eos_id } = config;
+    const limit = Math.min(maxLength || source.ids.length + 50, config.max_length);
+    let live = [{ token: config.bos_id, tokens: [], total: 0, past: begin() }], best = null;
+    for (let length = 1; length <= limit; length++) {
+      const made = step(model, source, live.map((each) => each.token),
+        live.map((each) => each.past), switches);
+      const candidates = live.flatMap((parent, n) =>
+        top(made.logProbs[n], 2 * size).map((token) => ({
+          parent, token, tokens: [...parent.tokens, token], past: made.pasts[n],
+          total: parent.total + made.logProbs[n][token],
+        }))).sort((a, b) => b.total - a.total).slice(0, 2 * size);
+      candidates.forEach((each, place) => {
+        each.score = each.total / penalty(length, alpha);
+        each.ended = each.token === eos_id;
+        each.counts = each.ended && place < size;
+        if (each.counts && (!best || each.score > best.score)) best = each;
+      });
+      live = candidates.filter((each) => !each.ended).slice(0, size);
+      live.forEach((each) => { each.kept = true; });
+      yield { length, candidates, live, best, logProbs: made.logProbs };
+      const largest = penalty(alpha > 0 ? limit : length + 1, alpha);
+      if (best && (size === 1 || live[0].total / largest <= best.score)) break;
+    }
+    const found = best || live[0];
+    return { tokens: found.tokens.slice(0, best ? -1 : undefined), node: found,
+      logProbability: found.total, score: found.score, finished: Boolean(best) };
+  }
+
+  // Runs a search to its end: the best translation of some source ids.
+  function translate(model, ids, options = {}, switches = {}) {
+    const search = beam(model, encode(model, ids, switches), options, switches);
+    for (;;) {
+      const { done, value } = search.next();
+      if (done) return value;
+    }
+  }
+
+  // The decoder over a given translation, token by token: what it expected at each place,
+  // how probable the given token was, and where every head looked.
+  function force(model, source, ids, switches = {}) {
+    let past = begin();
+    return ids.map((id, n) => {
+      const token = n ? ids[n - 1] : model.config.bos_id;
+      const made = step(model, source, [token], [past], switches);
+      past = made.pasts[0];
+      return { id, logProbs: made.logProbs[0], logProbability: made.logProbs[0][id],
+        decoder: made.weights.map((of) => of.decoder[0]),  // [layer][head][key]
+        cross: made.weights.map((of) => of.cross[0]) };
+    });
+  }
+
+  // The source in another order, its end token in place: the same for the same seed.
+  function shuffle(ids, seed) {
+    const words = ids.slice(0, -1);
+    let state = (seed * 69621) % 2147483647;
+    for (let i = words.length - 1; i > 0; i--) {
+      state = (state * 48271) % 2147483647;
+      const j = state % (i + 1);
+      [words[i], words[j]] = [words[j], words[i]];
+    }
+    return [...words, ids[ids.length - 1]];
+  }
+
+  // -- Text (§5.1) ----------------------------------------------------------------------
+
+  // A pattern of a tokenizer.json: a text as it stands, or a regular expression.
+  function pattern({ String: text, Regex: expression }) {
+    const source = expression === undefined
+      ? text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+      : expression.replaceAll("\\A", "^").replaceAll("\\z", "$");
+    return new RegExp(source, "gu");
+  }
+
+  const NORMALIZERS = {
+    NFC: () => (text) => text.normalize("NFC"),
+    Lowercase: () => (text) => text.toLowerCase(),
+    Prepend: ({ prepend }) => (text) => (text ? prepend + text : text),
+    Replace: ({ pattern: found, content }) => (text) =>
+      text.replace(pattern(found), () => content),
+  };
+  const DECODERS = { // from a list of tokens to another
+    Fuse: () => (tokens) => [tokens.join("")],
+    Replace: (settings) => (tokens) => tokens.map(NORMALIZERS.Replace(settings)),
+    Strip: ({ content, start, stop }) => (tokens) => tokens.map((token) => {
+      let [from, to] = [0, token.length];
+      while (from < start && token[from] === content) from++;
+      while (token.length - to < stop && to > from && token[to - 1] === content) to--;
+      return token.slice(from, to);
+    }),
+  };
+
+  function steps(kinds, { normalizers, decoders, ...settings }) {
+    return (normalizers || decoders || [settings]).map((each) => {
+      if (!kinds[each.type]) throw new Error(`tokenizer.json asks for ${each.type}`);
+      return kinds[each.type](each);
+    });
+  }
+
+  // Byte-pair encoding, §5.1: of all neighbours the pair that was learned first is joined,
+  // the leftmost if it occurs twice, until no pair of neighbours was ever learned.
+  function merged(symbols, ranks) {
+    for (;;) {
+      let best = -1, lowest = Infinity;
+      for (let i = 0; i + 1 < symbols.length; i++) {
+        const rank = ranks.get(`${symbols[i]} ${symbols[i + 1]}`);
+        if (rank < lowest) [best, lowest] = [i, rank];
+      }
+      if (best < 0) return symbols;
+      symbols.splice(best, 2, symbols[best] + symbols[best + 1]);
+    }
+  }
+
+  // Text to ids, the end token last, and back, as the library `tokenizers` does.
+  function makeTokenizer(settings, { pad_id, bos_id, eos_id }) {
+    const { vocab, merges, unk_token } = settings.model;
+    const names = Object.keys(vocab), special = [pad_id, bos_id, eos_id];
+    names.sort((a, b) => vocab[a] - vocab[b]);
+    const ranks = new Map(merges.map((pair, rank) => [pair.join(" "), rank]));
+    const normal = steps(NORMALIZERS, settings.normalizer);
+    const back = steps(DECODERS, settings.decoder);
+    const { pattern: pieces } = settings.pre_tokenizer;
+    return {
+      names,
+      encode(text) {
+        // White space as Python counts it, each run of it one space.
+        const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
+          .replace(/^ | $/g, "");
+        const ready = normal.reduce((line, change) => change(line), clean);
+        const words = ready.match(pattern(pieces)) || [];
+        const tokens = words.flatMap((word) =>
+          merged(Array.from(word, (letter) => (letter in vocab ? letter : unk_token)), ranks));
+        return [...tokens.map((token) => vocab[token]), eos_id];
+      },
+      decode(ids) {
+        const tokens = ids.filter((id) => !special.includes(id)).map((id) => names[id]);
+        return back.reduce((list, change) => change(list), tokens).join("");
+      },
+    };
+  }
+
+  // -- The file -------------------------------------------------------------------------
+
+  // A safetensors file: the length of a JSON header, the header, the numbers. Integers of
+  // one byte have a scale for each row beside them; they become float32 here.
+  function read(buffer) {
+    const length = Number(new DataView(buffer).getBigUint64(0, true));
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+    const { __metadata__: about, ...entries } = header, tensors = {};
+    for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
+      const bytes = buffer.slice(8 + length + from, 8 + length + to);
+      const data = dtype === "I8" ? Float32Array.from(new Int8Array(bytes))
+        : new Float32Array(bytes);
+      tensors[name] = { rows: shape[0], columns: shape[1] || 1, data };
+    }
+    const { config, text, tokenizer } = JSON.parse(about.about), model = { config, text };
+    for (const [name, tensor] of Object.entries(tensors)) {
+      if (name.endsWith(".scale")) continue;
+      const scale = tensors[`${name}.scale`];
+      if (scale) for (let n = 0; n < tensor.rows; n++)
+        row(tensor, n).forEach((value, i, of) => { of[i] = value * scale.data[n]; });
+      put(model, name.split("."), tensor);
+    }
+    model.tokenizer = makeTokenizer(tokenizer, config);
+    return model;
+  }
+
+  // "encoder.layers.0.W" becomes model.encoder.layers[0].W.
+  function put(place, [name, ...rest], value) {
+    if (rest.length === 0) place[name] = value;
+    else put(place[name] ||= name === "layers" ? [] : {}, rest, value);
+  }
+
+  return { read, encode, step, begin, beam, translate, force, shuffle, top };
+})();
+
+if (typeof module !== "undefined") module.exports = Transformer;

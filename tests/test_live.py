@@ -1,0 +1,610 @@
+"""The page "Live": its Transformer in JavaScript against the one in Python."""
+
+import base64
+import copy
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from threading import Thread
+
+import pytest
+import sacrebleu
+import torch
+from browser import CHROMIUM, Browser
+from safetensors.numpy import load_file
+from torch import Tensor, nn
+
+from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
+from annotated_transformer.errors import UserError
+from annotated_transformer.loading import PRETRAINED
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.layers import AddNorm
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.translation.search import (
+    ModelSearch,
+    SearchOptions,
+    force,
+    greedy,
+    pad_rows,
+)
+from tools import live
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "book" / "_static" / "live" / "transformer.js"
+FOLDER = PRETRAINED / "phrasebook-en-de"
+NODE = shutil.which("node")
+CPU = torch.device("cpu")
+needs_node = pytest.mark.skipif(not NODE, reason="node is not installed")
+
+# What a test asks of the script: to translate, to force a translation, to cut a text.
+ANSWER = """
+function answer(model, { text, ids, target, options, switches }) {
+  const off = { ...switches, heads: new Set((switches || {}).heads) };
+  const source = ids || model.tokenizer.encode(text);
+  if (target) {
+    const encoded = Transformer.encode(model, source, off);
+    const found = Transformer.force(model, encoded, target, off);
+    return { ids: source, steps: found.map((step) => step.logProbability),
+      cross: found.map((step) => step.cross.map((l) => l.map((h) => Array.from(h)))) };
+  }
+  if (!options) return { ids: source, text: model.tokenizer.decode(source) };
+  const found = Transformer.translate(model, source, options, off);
+  const { tokens, score, finished } = found;
+  return { ids: source, tokens, text: model.tokenizer.decode(tokens), score, finished };
+}
+"""
+IN_NODE = """
+const fs = require("fs");
+const Transformer = require(process.argv[1]);
+const { jobs } = JSON.parse(fs.readFileSync(0));
+const bytes = fs.readFileSync(process.argv[2]);
+const place = bytes.byteOffset;
+const model = Transformer.read(bytes.buffer.slice(place, place + bytes.length));
+process.stdout.write(JSON.stringify(jobs.map((job) => answer(model, job))));
+"""
+
+
+def in_node(file: Path, jobs: list[dict]) -> list[dict]:
+    """What the script answers to each job, with the model of a file."""
+    assert NODE
+    done = subprocess.run(
+        [NODE, "-e", ANSWER + IN_NODE, str(SCRIPT), str(file)],
+        input=json.dumps({"jobs": jobs}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def load_page_model(folder: Path) -> tuple[Transformer, PairTokenizer]:
+    """A model in Python with exactly the weights that the page computes with."""
+    model, tokenizer = load_model(folder, CPU)
+    tensors = live.quantised(load_file(folder / "model.safetensors"))
+    weights = live.dequantised(tensors)
+    model.load_state_dict({name: torch.from_numpy(w) for name, w in weights.items()})
+    return model.eval(), tokenizer
+
+
+@pytest.fixture(scope="module")
+def page_model() -> tuple[Transformer, PairTokenizer]:
+    """The shipped model with weights of one byte."""
+    return load_page_model(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory) -> Path:
+    """The shipped model's file for the page."""
+    return live.write(FOLDER, tmp_path_factory.mktemp("live"))[0]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    """500 pairs that the model never saw."""
+    return phrasebook("en", "de", "test", 500)
+
+
+@pytest.fixture(scope="module")
+def by_beam(page_file, pairs) -> list[dict]:
+    """The script's translations of the 500 sources, with a beam of four."""
+    options = {"size": 4, "alpha": 0.6}
+    return in_node(page_file, [{"text": s, "options": options} for s, _ in pairs])
+
+
+@pytest.fixture(scope="module")
+def random_folder(tmp_path_factory, pairs) -> Path:
+    """An untrained model of odd sizes, where no two numbers are the same."""
+    tokenizer = train_tokenizer(pairs, "en", "de", 203, lowercase=True)
+    size = tokenizer.src_vocab_size
+    config = TransformerConfig(
+        src_vocab_size=size,
+        tgt_vocab_size=size,
+        N=3,
+        d_model=22,
+        d_ff=34,
+        h=3,
+        d_k=5,
+        d_v=6,
+        max_length=64,
+    )
+    torch.manual_seed(0)
+    model = Transformer(config)
+    with torch.no_grad():
+        model.tgt_embedding.weight *= 3
+        for name, parameter in model.named_parameters():
+            if "bias" in name or "norm" in name:
+                parameter += 0.1 * torch.randn_like(parameter)
+    folder = tmp_path_factory.mktemp("odd") / "model"
+    save_model(folder, model.eval(), tokenizer)
+    return folder
+
+
+# -- the file --------------------------------------------------------------------------
+
+
+def test_the_file_is_the_same_each_time_and_small(page_file):
+    data = page_file.read_bytes()
+    assert data == live.page_file(FOLDER)
+    assert len(data) <= 8_000_000
+    parts = sorted(page_file.parent.glob("model-*.js"))
+    texts = [part.read_text().split('"')[1] for part in parts]
+    assert b"".join(map(base64.b64decode, texts)) == data
+    assert live.write(FOLDER, page_file.parent)[0] == page_file
+
+
+def test_each_row_is_met_to_half_a_step():
+    weight = torch.randn(7, 50).numpy()
+    weight[3] = 0
+    numbers, scale = live.quantise(weight)
+    assert numbers.min() >= -127 and numbers.max() == 127
+    back = live.dequantised({"W": numbers, "W.scale": scale})["W"]
+    assert (abs(back - weight) <= 0.5001 * scale[:, None]).all()
+    assert (back[3] == 0).all()
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path, random_folder):
+    folder = tmp_path / "model"
+    shutil.copytree(random_folder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["architecture"]["positions"] = "learned"
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="sinusoidal"):
+        live.page_file(folder)
+
+
+# -- text ------------------------------------------------------------------------------
+
+ODD = [
+    "",
+    " ",
+    "  two   spaces\tand a tab ",
+    "no\u00a0break\u2003em\u3000wide",
+    "e\u0301 composed, \u212b too",
+    "日本語 and 🙂🙂 and 👩‍👩‍👧",
+    "[eos] [pad] is text; <s> too",
+    "▁ stands▁for a space ▁▁",
+    "don't stop—now… “really”?!",
+    "३४ ½ Ⅷ 12345",
+    "ß ẞ İ ı ſt ŒUVRE",
+    "a" * 60 + "z" * 7,
+    "\x1c\x85\x00x\ufeff",
+    "$1 $& $$ \\ ^ [a-z]",
+]
+
+
+def odd_texts(count: int) -> list[str]:
+    """Texts that nobody writes, from letters, marks, digits, spaces and symbols."""
+    rng, letters = Random(0), "aäeéntdühr ße12,.'-– \u0301\u0308▁日🙂\u00a0Ⅷ"
+    return ["".join(rng.choices(letters, k=rng.randint(1, 30))) for _ in range(count)]
+
+
+@needs_node
+@pytest.mark.parametrize("which", ["shipped", "odd"])
+def test_texts_are_cut_as_the_library_cuts_them(
+    which, page_file, random_folder, pairs, tmp_path
+):
+    folder = FOLDER if which == "shipped" else random_folder
+    file = page_file if which == "shipped" else live.write(folder, tmp_path)[0]
+    tokenizer = PairTokenizer.load(folder)
+    texts = [text for pair in pairs for text in pair] + ODD + odd_texts(300)
+    found = in_node(file, [{"text": text} for text in texts])
+    expected = tokenizer.encode_source([" ".join(text.split()) for text in texts])
+    assert [each["ids"] for each in found] == expected
+    assert [each["text"] for each in found] == tokenizer.decode(expected)
+
+
+# -- translations ----------------------------------------------------------------------
+
+
+def in_python(model: Transformer, rows: list[list[int]], **options) -> list:
+    """The best hypothesis for each row of ids."""
+    found = ModelSearch(model).search(rows, SearchOptions(**options))
+    return [best for best, *_ in found]
+
+
+@needs_node
+def test_translations_are_those_of_the_same_weights_in_python(
+    page_model, by_beam, pairs
+):
+    model, tokenizer = page_model
+    rows = tokenizer.encode_source([source for source, _ in pairs])
+    check_equal(by_beam, in_python(model, rows))
+
+
+@needs_node
+def test_a_beam_of_one_is_greedy_search(page_model, page_file, pairs):
+    model, tokenizer = page_model
+    rows = tokenizer.encode_source([source for source, _ in pairs])
+    jobs = [{"ids": row, "options": {"size": 1, "alpha": 0}} for row in rows]
+    found = greedy(model, pad_rows(rows, CPU))
+    check_equal(in_node(page_file, jobs), found)
+
+
+def check_equal(found: list[dict], expected: list) -> None:
+    """Of the translations 98 in 100 are the same, and so are their scores."""
+    same = [
+        (f, e) for f, e in zip(found, expected, strict=True) if f["tokens"] == e.tokens
+    ]
+    error = max(abs(f["score"] - e.score) for f, e in same)
+    print(f"{len(same)} of {len(found)} the same; scores differ by {error:.1e} at most")
+    assert len(same) >= 0.98 * len(found)
+    assert error < 1e-4
+
+
+@needs_node
+def test_weights_of_one_byte_translate_like_the_shipped_ones(by_beam, pairs):
+    model, tokenizer = load_model(FOLDER, CPU)
+    rows = tokenizer.encode_source([source for source, _ in pairs])
+    expected = in_python(model.eval(), rows)
+    texts = tokenizer.decode([each.tokens for each in expected])
+    same = sum(f["text"] == text for f, text in zip(by_beam, texts, strict=True))
+    references = [target for _, target in pairs]
+    bleu = [
+        sacrebleu.corpus_bleu(each, [references]).score
+        for each in ([f["text"] for f in by_beam], texts)
+    ]
+    print(f"{same} of {len(pairs)} the same; BLEU {bleu[0]:.2f} and {bleu[1]:.2f}")
+    assert bleu[0] > bleu[1] - 0.5
+    assert same >= 0.97 * len(pairs)
+
+
+@needs_node
+@pytest.mark.parametrize("alpha", [0.0, 0.6, -1.0])
+def test_searches_of_an_untrained_model_are_the_same(alpha, random_folder, tmp_path):
+    model, tokenizer = load_page_model(random_folder)
+    rows = tokenizer.encode_source(odd_texts(20))
+    rows = [row for row in rows if len(row) > 1]
+    for size in (1, 3):
+        options = {"size": size, "alpha": alpha, "maxLength": 9}
+        file = live.write(random_folder, tmp_path)[0]
+        found = in_node(file, [{"ids": row, "options": options} for row in rows])
+        expected = in_python(model, rows, beam_size=size, alpha=alpha, max_length=9)
+        assert [each["tokens"] for each in found] == [each.tokens for each in expected]
+        assert [each["finished"] for each in found] == [e.finished for e in expected]
+        scores = [each["score"] for each in found]
+        assert scores == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+# -- switches --------------------------------------------------------------------------
+
+
+class _Norm(AddNorm):
+    """LayerNorm(Sublayer(x)): no residual connection."""
+
+    def forward(self, x: Tensor, sublayer_output: Tensor) -> Tensor:
+        return self.norm(sublayer_output)
+
+
+class _NoPositions(nn.Module):
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        return x
+
+
+def without_positions(model: Transformer) -> None:
+    """A bag of words."""
+    model.positions = _NoPositions()
+
+
+def without_scale(model: Transformer) -> None:
+    """q · k, not divided: queries that are longer by √d_k give the same."""
+    for name, module in model.named_modules():
+        if name.endswith("W_Q"):
+            module.weight.data *= math.sqrt(model.config.d_k)
+
+
+def without_residual(model: Transformer) -> None:
+    """Every sub-layer stands alone."""
+    for module in model.modules():
+        if isinstance(module, AddNorm):
+            module.__class__ = _Norm
+
+
+def without_heads(*names: str) -> Callable[[Transformer], None]:
+    """Heads that bring nothing home: what W_O reads of them is zero."""
+
+    def silence(start: int, width: int) -> Callable:
+        def hook(_: nn.Module, arguments: tuple[Tensor]) -> Tensor:
+            heads = arguments[0].clone()
+            heads[..., start : start + width] = 0
+            return heads
+
+        return hook
+
+    def change(model: Transformer) -> None:
+        for name in names:
+            kind, layer, head = name.split(".")
+            stack = model.encoder if kind == "encoder" else model.decoder
+            part = "source_attention" if kind == "cross" else "self_attention"
+            width = model.config.d_v
+            module = getattr(stack.layers[int(layer)], part).W_O
+            module.register_forward_pre_hook(silence(int(head) * width, width))
+
+    return change
+
+
+def all_heads(kind: str, *layers: int) -> list[str]:
+    """Every head of some layers of the shipped model."""
+    return [f"{kind}.{layer}.{head}" for layer in layers for head in range(8)]
+
+
+BLIND = all_heads("cross", 0, 1)
+SWITCHES = {
+    "positions": ({"positions": False}, without_positions),
+    "scale": ({"scale": False}, without_scale),
+    "residual": ({"residual": False}, without_residual),
+    "one head": ({"heads": ["cross.1.2"]}, without_heads("cross.1.2")),
+    "encoder's first layer": (
+        {"heads": all_heads("encoder", 0)},
+        without_heads(*all_heads("encoder", 0)),
+    ),
+    "decoder's last layer": (
+        {"heads": all_heads("decoder", 1)},
+        without_heads(*all_heads("decoder", 1)),
+    ),
+    "no view of the source": ({"heads": BLIND}, without_heads(*BLIND)),
+}
+
+
+@needs_node
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_is_the_same_ablation_in_python(name, page_model, page_file, pairs):
+    switches, change = SWITCHES[name]
+    model, tokenizer = copy.deepcopy(page_model[0]), page_model[1]
+    sources, targets = zip(*pairs[:40], strict=True)
+    rows = tokenizer.encode_source(list(sources))
+    answers = tokenizer.encode_target(list(targets))
+    as_trained = in_python(model, rows)
+    change(model)
+    jobs = [
+        {"ids": row, "target": answer, "switches": switches}
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+    for found, row, answer in zip(in_node(page_file, jobs), rows, answers, strict=True):
+        expected = force(model, pad_rows([row], CPU), pad_rows([answer], CPU))
+        assert found["steps"] == pytest.approx(expected[0].tolist(), abs=1e-3)
+    options = {"size": 4, "alpha": 0.6}
+    jobs = [{"ids": row, "options": options, "switches": switches} for row in rows]
+    found, expected = in_node(page_file, jobs), in_python(model, rows)
+    same = [f["tokens"] == e.tokens for f, e in zip(found, expected, strict=True)]
+    assert sum(same) >= 39
+    changed = [e.score != t.score for e, t in zip(expected, as_trained, strict=True)]
+    assert all(changed)
+
+
+def shuffled(ids: list[int], seed: int) -> list[int]:
+    """The order that the page puts a source in."""
+    words, state = ids[:-1], seed * 69621 % (2**31 - 1)
+    for i in range(len(words) - 1, 0, -1):
+        state = state * 48271 % (2**31 - 1)
+        j = state % (i + 1)
+        words[i], words[j] = words[j], words[i]
+    return [*words, ids[-1]]
+
+
+@needs_node
+def test_a_shuffled_source_is_shuffled_the_same_way(page_file):
+    ids = [*range(10, 30), 2]
+    code = "const T = require(process.argv[1]); console.log(JSON.stringify("
+    code += f"[1, 2, 3].map((seed) => T.shuffle({ids}, seed))))"
+    done = subprocess.run(
+        [str(NODE), "-e", code, str(SCRIPT)], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found == [shuffled(ids, seed) for seed in (1, 2, 3)]
+    assert len({tuple(row) for row in found}) == 3
+    assert all(sorted(row[:-1]) == ids[:-1] and row[-1] == 2 for row in found)
+
+
+@needs_node
+def test_attention_is_where_python_looks(page_model, page_file):
+    from annotated_transformer.translation.translator import look_inside
+
+    model, tokenizer = page_model
+    text, answer = "the twenty-first of March", "der einundzwanzigste März"
+    (row,), (target,) = (
+        tokenizer.encode_source([text]),
+        tokenizer.encode_target([answer]),
+    )
+    seen = look_inside(model, tokenizer, row, target)
+    (found,) = in_node(page_file, [{"ids": row, "target": target}])
+    cross = torch.tensor(found["cross"]).permute(1, 2, 0, 3)  # (layer, head, tgt, src)
+    assert torch.allclose(cross, seen.cross, atol=1e-5)
+
+
+# -- the page --------------------------------------------------------------------------
+
+BOOK = ROOT / "book" / "_build" / "html"
+needs_page = pytest.mark.skipif(
+    not CHROMIUM or not (BOOK / "live.html").exists(),
+    reason="no Chromium is installed, or the book is not built",
+)
+ANSWERED = "/ms for each/.test(document.getElementById('live-status').textContent)"
+ASK = "document.querySelector('#live-form button').click()"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the book and says nothing."""
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, directory=str(BOOK), **settings)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """The address of the book on a server of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def window(served) -> Iterator[Browser]:
+    """The page with its model loaded."""
+    with Browser() as browser:
+        browser.open(f"{served}live.html")
+        browser.run(ASK)
+        browser.wait(ANSWERED)
+        yield browser
+
+
+def text_of(browser: Browser, name: str) -> str:
+    """The text of one element of the page."""
+    return browser.run(f"document.getElementById('live-{name}').textContent")
+
+
+def click(browser: Browser, selector: str) -> None:
+    """Click, and wait for the translations that follow."""
+    browser.run("document.getElementById('live-status').textContent = ''")
+    browser.run(f"document.querySelector({json.dumps(selector)}).click()")
+    browser.wait(ANSWERED)
+
+
+@needs_page
+@pytest.mark.parametrize("place", ["file", "server"])
+def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(place, served):
+    base = f"{BOOK.as_uri()}/" if place == "file" else served
+    with Browser() as browser:
+        browser.open(f"{base}references.html")
+        others = set(browser.errors)  # the theme's own, where a page is a file
+        assert not [url for url in browser.requests if "_static/live/" in url]
+        browser.open(f"{base}live.html")
+        assert not [url for url in browser.requests if "/live/model" in url]
+        browser.run(ASK)
+        browser.wait(ANSWERED)
+        assert text_of(browser, "output") == "der einundzwanzigste März"
+        loaded = [url for url in browser.requests if "/live/model" in url]
+        wanted = "model.safetensors" if place == "server" else "model-00.js"
+        assert loaded[0].endswith(wanted)
+        assert all(url.startswith((base, "data:")) for url in browser.requests)
+        assert set(browser.errors) <= others
+
+
+@needs_page
+def test_chromium_translates_as_node_and_python_do(window, page_model, pairs):
+    model, tokenizer = page_model
+    rows = tokenizer.encode_source([source for source, _ in pairs])
+    options = {"size": 4, "alpha": 0.6}
+    jobs = [{"text": source, "options": options} for source, _ in pairs]
+    window.run(
+        ANSWER
+        + """fetch("_static/live/model.safetensors").then((r) => r.arrayBuffer())
+        .then((bytes) => { window.tested = Transformer.read(bytes); })"""
+    )
+    found = []
+    for start in range(0, len(jobs), 50):
+        some = json.dumps(jobs[start : start + 50])
+        found += window.run(f"{some}.map((job) => answer(window.tested, job))")
+    check_equal(found, in_python(model, rows))
+
+
+@needs_page
+def test_presets_change_the_translation_before_the_readers_eyes(window):
+    click(window, "[data-preset=bag]")
+    bag = text_of(window, "changed-output")
+    assert bag != "der einundzwanzigste März"
+    read = text_of(window, "changed-source")
+    click(window, "#live-again")
+    assert text_of(window, "changed-source") != read
+    assert text_of(window, "changed-output") == bag  # no positions, no order
+    click(window, "[data-preset=order]")
+    first = text_of(window, "changed-output")
+    click(window, "#live-again")
+    assert text_of(window, "changed-output") != first
+    click(window, "[data-preset=blind]")
+    blind = text_of(window, "changed-output")
+    click(window, "[data-example]")
+    assert text_of(window, "output") == "Sonntag, 21. März 2027"
+    assert text_of(window, "changed-output") == blind
+    click(window, "[data-preset=alone]")
+    assert text_of(window, "changed-output") != "Sonntag, 21. März 2027"
+    click(window, "[data-preset=scale]")
+    assert not window.run("document.getElementById('live-changed').hidden")
+    click(window, "#live-layer-off")
+    click(window, "[data-preset=trained]")
+    assert window.run("document.getElementById('live-changed').hidden")
+
+
+@needs_page
+def test_heads_and_words_are_within_reach_of_the_keyboard(window):
+    window.run("document.querySelector('#live-heads [tabindex=\"0\"]').focus()")
+    before = text_of(window, "head-name")
+    window.press("ArrowRight")
+    assert text_of(window, "head-name") != before
+    window.run("document.querySelector('#live-layer-off').focus()")
+    window.press("Tab")
+    first = text_of(window, "attention-value")
+    window.press("Tab")
+    second = text_of(window, "attention-value")
+    assert " looks at " in first and " looks at " in second and first != second
+    window.run("document.querySelector('#live-source').focus()")
+    window.run("document.getElementById('live-status').textContent = ''")
+    window.press("Enter")
+    window.wait(ANSWERED)
+
+
+@needs_page
+def test_every_control_has_a_name(window):
+    found = window.call("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "checkbox", "slider", "textbox", "progressbar", "image"}
+    nameless = [
+        node
+        for node in found
+        if not node["ignored"]
+        and node["role"]["value"] in roles
+        and not node.get("name", {}).get("value", "").strip()
+    ]
+    names = {node["role"]["value"] for node in found if not node["ignored"]}
+    assert {"button", "checkbox", "slider", "textbox"} <= names
+    assert not nameless
+
+
+@needs_page
+def test_the_page_fits_a_telephone_in_both_themes(window):
+    window.resize(375, 800)
+    for theme in ("light", "dark"):
+        window.run(f"document.documentElement.dataset.theme = '{theme}'")
+        assert window.run("document.documentElement.scrollWidth") <= 375
+    window.resize(1280, 900)
+
+
+def test_no_other_page_loads_any_of_it():
+    if not BOOK.exists():
+        pytest.skip("the book is not built")
+    pages = {
+        path.name
+        for path in BOOK.rglob("*.html")
+        if "_static/live/" in (path.read_text(encoding="utf-8"))
+    }
+    assert pages <= {"live.html"}
