@@ -8,8 +8,9 @@ The names below are the package's face. Each is imported from its room when it i
 used, so that importing the package takes no time, and no PyTorch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -48,15 +49,4 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name of the face from its room and keep it here."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .translation.search import SearchEngine
     from .translation.translator import Translator
 
-SHIPPED = "phrasebook-en-de"
+SHIPPED = "phrasebook-en-de"  # what is opened where no model is named
 PRETRAINED = Path(__file__).parent / "pretrained"
 
 
@@ -34,7 +34,7 @@ def load(
 ) -> "Translator":
     """The translator of a model, by its name or its place.
 
-    `name` is the shipped model's, a run's folder, a model folder (trained or imported),
+    `name` is that of a model which comes with the package, a run's folder, a model folder (trained or imported),
     a Marian directory as it was downloaded, or "owner/name" on the Hugging Face Hub.
 
     `device` None is a GPU where there is one, else the CPU. `engine` is what searches:
@@ -47,6 +47,7 @@ def load(
 
     if engine not in ENGINES:
         raise UserError(f"unknown engine {engine!r}: {nearest(engine, ENGINES)}")
+    check_precision(precision, engine)
     place = find_device(device)
     if engine == "ctranslate2" and device is None and place.type == "mps":
         place = find_device("cpu")  # CTranslate2 has no Metal
@@ -67,11 +68,6 @@ def _torch(model: "Transformer", _: Any, precision: str) -> "SearchEngine":
 def _plain(model: "Transformer", _: Any, precision: str) -> "SearchEngine":
     from .translation.search import ModelSearch
 
-    if precision != "float32":
-        raise UserError(
-            f"precision is {precision!r}: the engine 'plain' computes in float32 only; "
-            "take the engine 'torch' or 'ctranslate2'"
-        )
     return ModelSearch(model)
 
 
@@ -85,6 +81,25 @@ def _ctranslate2(
 
 
 ENGINES = {"torch": _torch, "plain": _plain, "ctranslate2": _ctranslate2}
+PRECISIONS = {
+    "torch": ("float32", "bfloat16"),
+    "plain": ("float32",),
+    "ctranslate2": ("float32", "bfloat16", "int8"),
+}
+
+
+def check_precision(precision: str, engine: str) -> None:
+    """Raises: UserError for a precision that the engine lacks, naming the engines that have it."""
+    if precision in PRECISIONS[engine]:
+        return
+    having = [name for name in ENGINES if precision in PRECISIONS[name]]
+    if not having:
+        known = {name for names in PRECISIONS.values() for name in names}
+        raise UserError(f"unknown precision {precision!r}: {nearest(precision, known)}")
+    raise UserError(
+        f"the engine {engine!r} has no precision {precision!r}: take the engine "
+        f"{' or '.join(map(repr, having))}"
+    )
 
 
 # -- devices ---------------------------------------------------------------------------
@@ -169,8 +184,17 @@ def find_model(name: str | Path) -> tuple[Kind, Path]:
         )
     raise UserError(
         f"{name}: there is no such model; name a folder, a model of the Hub as "
-        f"owner/name, or {SHIPPED}, which comes with the package"
+        f"owner/name, or what comes with the package: {', '.join(shipped())}"
     )
+
+
+def model_card(name: str | Path) -> str:
+    """What a model's folder says about it in card.md: data, licence, scores, limits.
+
+    Raises: UserError as `load`.
+    """
+    path = find_model(name)[1] / "card.md"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _trained_config(folder: Path) -> "TransformerConfig":
@@ -223,6 +247,11 @@ def _has_config(name: str) -> bool:
 
 
 # -- names that stand for a folder -----------------------------------------------------
+
+
+def shipped() -> list[str]:
+    """The names of the models that come with the package."""
+    return sorted(path.parent.name for path in PRETRAINED.glob("*/config.json"))
 
 
 def _shipped(name: str) -> Path:
@@ -279,7 +308,7 @@ def download(name: str) -> Path:
 # tell comes before the model folder that this package writes, whose reader says best
 # what is wrong with a folder that is none.
 KINDS = (
-    Kind("the shipped model", lambda name: name == SHIPPED, follow=_shipped),
+    Kind("a shipped model", lambda name: name in shipped(), follow=_shipped),
     Kind("a run's folder", _is_run, follow=_model_of_run),
     Kind(
         "a Marian directory",

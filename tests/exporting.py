@@ -19,8 +19,8 @@ PAIRS = list(phrasebook("en", "de", "train", 200))
 
 @cache
 def shipped():
-    """The model that ships with the package."""
-    return load(device="cpu", engine="plain")
+    """The phrasebook model that ships with the package."""
+    return load("phrasebook-en-de", device="cpu", engine="plain")
 
 
 @cache

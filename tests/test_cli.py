@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny_run import train_arguments
 
 import annotated_transformer
 from annotated_transformer import cli
 from annotated_transformer.cli import options
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.loading import SHIPPED
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
@@ -234,6 +236,12 @@ def test_info_counts_the_base_model(run):
     assert status == 0 and "63,045,632" in out
 
 
+def test_info_prints_the_card_of_a_shipped_model(run):
+    status, out, _ = run("info", "phrasebook-en-de")
+    assert status == 0 and "**Licence.**" in out and "98.5 %" in out
+    assert "**Licence.**" not in run("info", "base")[1]
+
+
 def test_corpora_lists_them(run):
     status, out, _ = run("corpora")
     assert status == 0 and all(
@@ -254,38 +262,9 @@ def test_train_then_go_on(run, tmp_path):
         pairs = phrasebook("en", "de", "train" if split == "train" else "val", count)
         for side, language in enumerate(["en", "de"]):
             lines(tmp_path / f"{split}.{language}", *(pair[side] for pair in pairs))
-    common = [
-        "train",
-        tmp_path / "train",
-        "--src",
-        "en",
-        "--tgt",
-        "de",
-        "--valid",
-        tmp_path / "valid",
-        "--device",
-        "cpu",
-    ]
-    common += ["--out", tmp_path / "run"]
-    for setting in [
-        "N=1",
-        "d_model=16",
-        "d_ff=32",
-        "h=2",
-        "d_k=8",
-        "d_v=8",
-        "vocab_size=200",
-        "batch_tokens=256",
-    ]:
-        common += ["--set", setting]
-    common += [
-        "--set",
-        "log_every=5",
-        "--set",
-        "save_every=5",
-        "--set",
-        "precision=fp32",
-    ]
+    small = """N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=200 batch_tokens=256
+        log_every=5 save_every=5 precision=fp32"""
+    common = train_arguments(tmp_path, tmp_path / "run", small)
     assert run(*common, "--set", "steps=10")[0] == 0
     assert run(*common, "--set", "steps=15")[0] == 0
     log = [
@@ -888,28 +867,9 @@ def test_training_goes_on_when_nobody_reads(tmp_path):
     for name in ("train", "valid"):
         for side in ("en", "de"):
             lines(tmp_path / f"{name}.{side}", *["one two three"] * 30)
-    tiny = (
-        "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=50 max_tokens=64 "
-        "batch_tokens=64 precision=fp32"
-    )
-    tiny += " steps=6 log_every=1"
-    command = [
-        "train",
-        tmp_path / "train",
-        "--src",
-        "en",
-        "--tgt",
-        "de",
-        "--valid",
-        tmp_path / "valid",
-        "--device",
-        "cpu",
-    ]
-    command += [
-        "--out",
-        tmp_path / "run",
-        *(word for each in tiny.split() for word in ("--set", each)),
-    ]
+    tiny = """N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=50 max_tokens=64
+        batch_tokens=64 precision=fp32 steps=6 log_every=1"""
+    command = train_arguments(tmp_path, tmp_path / "run", tiny)
     reading, writing = os.pipe()
     os.close(reading)
     found = subprocess.run(
@@ -932,19 +892,7 @@ def test_a_data_folder_of_the_users_own_is_left_alone(run, tmp_path):
     for name in ("train", "valid"):
         for side in ("en", "de"):
             lines(tmp_path / "data" / f"{name}.{side}", "one two three")
-    own = [
-        "--src",
-        "en",
-        "--tgt",
-        "de",
-        "--valid",
-        tmp_path / "data" / "valid",
-        "--device",
-        "cpu",
-        "--out",
-        tmp_path,
-    ]
-    refused(run("train", tmp_path / "data" / "train", *own), "was not made by a run")
+    refused(run(*train_arguments(tmp_path / "data", tmp_path)), "was not made by a run")
     assert (tmp_path / "data" / ".git").is_dir() and not (
         tmp_path / "data" / "recipe.json"
     ).exists()
@@ -1108,7 +1056,7 @@ def test_what_the_system_refuses_is_one_line(run, monkeypatch):
 def test_help_names_the_shipped_model_by_its_name(run):
     for command in ("translate", "evaluate", "score", "attend", "export", "info"):
         _, out, _ = run(command, "--help")
-        assert "phrasebook-en-de" in out and "/pretrained" not in out, command
+        assert SHIPPED in out and "/pretrained" not in out, command
 
 
 def test_samples_and_lengths(run, model):

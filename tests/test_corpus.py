@@ -22,6 +22,7 @@ import pytest
 from annotated_transformer.data import corpus as room
 from annotated_transformer.data.corpus import (
     HubPairs,
+    NearCopies,
     TatoebaSplit,
     TextFile,
     Unescaped,
@@ -33,6 +34,7 @@ from annotated_transformer.data.corpus import (
     parallel_files,
     parallel_prefix,
     read_lines,
+    sketch,
     unpack,
 )
 from annotated_transformer.data.phrasebook import phrasebook
@@ -40,6 +42,7 @@ from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.training.recipes import recipe
 
+EN_DE = ("en", "de")
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
 needs_data = pytest.mark.skipif(
     not DATA, reason="ANNOTATED_TRANSFORMER_DATA is not set"
@@ -188,7 +191,7 @@ def test_every_file_has_a_hash_and_a_source_except_those_to_prepare_by_hand():
 
 
 def test_listing():
-    names = "phrasebook multi30k wmt14 iwslt14 iwslt17 tatoeba"
+    names = "phrasebook multi30k wmt14 iwslt14 iwslt17 tatoeba everyday"
     assert list(corpora()) == names.split()
     for spec in corpora().values():
         assert spec.licence and spec.source and spec.pairs
@@ -205,6 +208,7 @@ def test_each_corpus_says_how_it_is_checked():
         "iwslt14": "nothing",
         "iwslt17": "number of rows",
         "tatoeba": "SHA-256",
+        "everyday": "SHA-256",
     }
     assert (
         corpora()["wmt14"].check("test") == corpora()["wmt14"].check("val") == "SHA-256"
@@ -225,7 +229,7 @@ def test_a_sample_reads_no_more_than_itself(tmp_path, monkeypatch):
     ]
     paths = [write(tmp_path / f"{i}", side + b"\xff\n") for i, side in enumerate(sides)]
     pairs = replace(parallel_files(*paths), hashes=("0" * 64,) * 2)
-    for each in (pairs, Unescaped(pairs), TatoebaSplit(pairs, "train", 0)):
+    for each in (pairs, Unescaped(pairs)):
         assert len(list(islice(each, count))) == count
         with pytest.raises(UserError, match="line 50001: not UTF-8"):
             list(each)
@@ -244,7 +248,7 @@ def test_a_sample_reads_no_more_than_itself(tmp_path, monkeypatch):
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["multi30k", "wmt14", "iwslt14", "iwslt17", "tatoeba"])
+@pytest.mark.parametrize("name", ["multi30k", "wmt14", "iwslt14", "iwslt17"])
 def test_real_corpora_have_the_pairs_that_the_table_states(name):
     spec = corpora()[name]
     for pair in spec.pairs:
@@ -261,20 +265,88 @@ def test_real_corpora_have_the_pairs_that_the_table_states(name):
             )
 
 
-@needs_data
-def test_tatoeba_splits_share_no_english_sentence():
-    def english(split):
-        return {en for _, en in load_corpus("tatoeba", split, "de", "en", DATA)}
+SIMPLE = [
+    ("Tom failed.", "Tom versagte."),
+    ("Mary failed.", "Maria versagte."),
+    ("He has failed in 2018.", "Er hat 2018 versagt."),
+    ("We live in Boston.", "Wir wohnen in Boston."),
+]
 
-    parts = [english(split) for split in ("train", "val", "test")]
-    assert sum(map(len, parts)) == len(set.union(*parts)) and set.union(
-        *parts
-    ) == english("all")
-    training = {de for de, _ in load_corpus("tatoeba", "train", "de", "en", DATA)}
-    shared = sum(
-        de in training for de, _ in load_corpus("tatoeba", "test", "de", "en", DATA)
+
+def test_a_sketch_masks_names_numbers_and_endings():
+    assert (
+        sketch("Tom laughed.", "en") == sketch("Mary laughed!", "en") == {"@", "laugh"}
     )
-    assert shared == 192  # the chapter says so
+    assert sketch("In 2018 Tom's sister flew to Rome.", "en") == sketch(
+        "in 7 Mary's sisters flew to Boston", "en"
+    )
+    assert "@" not in sketch("Er sah das Haus.", "de")
+    assert sketch("Am I late?", "en") == {"am", "i", "late"}
+
+
+def test_near_copies_share_three_quarters_of_the_words():
+    """The index finds just what comparing all with all finds."""
+    texts = [
+        f"{a} {b} {c} the {d}"
+        for a in ("we", "they")
+        for b in ("saw", "heard", "like")
+        for c in ("all of", "none of", "")
+        for d in ("dogs", "cats", "big dogs", "small cats here")
+    ]
+    sketches = [sketch(text, "en") for text in texts]
+    known, others = sketches[::5], sketches
+    copies = NearCopies(known)
+    found = [words in copies for words in others]
+    assert found == [
+        any(len(words & k) / len(words | k) >= 0.75 for k in known) for words in others
+    ]
+    assert 0 < sum(found) < len(found)
+
+
+def test_mixed_pairs_come_after_every_fourth_and_are_no_copies():
+    pairs = [
+        (f"word{a} is {b}.", f"{b} ist {a}.") for a in "abcdefg" for b in "hijklmn"
+    ]
+    extra = [("a phrase", "ein Satz"), *SIMPLE] * 20
+    held = [p for name in ("val", "test") for p in TatoebaSplit(pairs, name, EN_DE)]
+    assert held, "the toy is too small"
+    mixed = list(TatoebaSplit(pairs, "train", EN_DE, [*held, *extra]))
+    plain = list(TatoebaSplit(pairs, "train", EN_DE))
+    assert [pair for pair in mixed if pair in pairs] == plain
+    assert mixed[4::5] == extra[: len(plain) // 4] and not set(held) & set(mixed)
+
+
+@needs_data
+def test_tatoeba_splits_hold_no_near_copies():
+    parts = {
+        split: list(load_corpus("tatoeba", split, "en", "de", DATA))
+        for split in ("train", "val", "test", "all")
+    }
+    sizes = corpora()["tatoeba"].sizes()
+    assert {split: len(pairs) for split, pairs in parts.items()} == sizes
+    assert set().union(*parts.values()) == set(parts["all"])
+    for side, lang in enumerate(EN_DE):
+        held = {pair[side] for name in ("val", "test") for pair in parts[name]}
+        copies = NearCopies(sketch(text, lang) for text in held)
+        training = {pair[side] for pair in parts["train"]}
+        assert not held & training
+        assert not any(sketch(text, lang) in copies for text in training)
+    backwards = load_corpus("tatoeba", "test", "de", "en", DATA)
+    assert list(backwards) == [(de, en) for en, de in parts["test"]]
+
+
+@needs_data
+def test_everyday_sentences_are_tatoebas_with_a_fifth_of_phrases():
+    first = list(islice(load_corpus("everyday", "train", "en", "de", DATA), 5))
+    phrases = load_corpus("phrasebook", "train", "en", "de")
+    assert first[4] == next(iter(phrases))
+    assert corpora()["everyday"].sizes()["train"] == 163_957 * 5 // 4
+    for split in ("val", "test"):
+        same = [
+            list(load_corpus(name, split, "en", "de", DATA))
+            for name in ("everyday", "tatoeba")
+        ]
+        assert same[0] == same[1]
 
 
 @needs_data

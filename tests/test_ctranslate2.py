@@ -159,7 +159,7 @@ def test_the_papers_penalty_ranks_the_hypotheses(home):
 
 
 def test_a_translator_takes_the_engine(home):
-    fast = load(device="cpu", engine="ctranslate2")
+    fast = load("phrasebook-en-de", device="cpu", engine="ctranslate2")
     options = SearchOptions(alpha=0.0)
     assert fast.translate(PHRASES, options) == beam_texts()
     assert list(fast.translate_stream(PHRASES, options)) == beam_texts()
@@ -170,7 +170,9 @@ def test_a_translator_takes_the_engine(home):
 
 
 def test_eight_bits_are_an_engine_too(home):
-    coarse = load(device="cpu", engine="ctranslate2", precision="int8")
+    coarse = load(
+        "phrasebook-en-de", device="cpu", engine="ctranslate2", precision="int8"
+    )
     found = coarse.translate(PHRASES, SearchOptions(beam_size=1))
     same = sum(a == b for a, b in zip(found, greedy_texts(), strict=True))
     assert same >= 18
@@ -178,7 +180,9 @@ def test_eight_bits_are_an_engine_too(home):
 
 def test_the_command_line_hands_translation_over(home, run):
     phrase = "the twenty-first of March"
-    status, out, err = run("translate", "--engine", "ctranslate2", phrase)
+    status, out, err = run(
+        "translate", "-m", "phrasebook-en-de", "--engine", "ctranslate2", phrase
+    )
     assert (status, out, err) == (0, "der einundzwanzigste März\n", "")
 
 

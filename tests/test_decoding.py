@@ -198,7 +198,10 @@ def test_no_sources_give_no_translations():
 
 def test_the_shipped_model_translates_the_same():
     texts = ["the twenty-first of March", "27.4 kilometers", "in two weeks"]
-    plain, quick = (load(engine=name, device="cpu") for name in ("plain", "torch"))
+    plain, quick = (
+        load("phrasebook-en-de", engine=name, device="cpu")
+        for name in ("plain", "torch")
+    )
     assert quick.translate(texts) == plain.translate(texts)
     assert isinstance(quick.engine.model, FastTransformer)
     assert quick.to("cpu").translate(texts) == plain.translate(texts)

@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_run import data, losses, sentences, start, wait_for_lines
+from tiny_run import (
+    data,
+    losses,
+    sentences,
+    start,
+    train_arguments,
+    wait_for_lines,
+)
 
 from annotated_transformer.data.batching import token_batches
 from annotated_transformer.engine.runs import fit, stop_requests
@@ -72,32 +79,10 @@ def train_command(tmp_path: Path) -> list[object]:
         for side, language in enumerate(["en", "de"]):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
-    small = (
-        "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 dropout=0.0 vocab_size=40 "
-        "max_length=64 max_tokens=48"
-    )
-    small += (
-        " batch_tokens=48 warmup=4 steps=12 save_every=4 keep=2 log_every=1 "
-        "precision=fp32"
-    )
-    where = [
-        tmp_path / "train",
-        "--src",
-        "en",
-        "--tgt",
-        "de",
-        "--valid",
-        tmp_path / "valid",
-        "--device",
-        "cpu",
-    ]
-    return [
-        "train",
-        *where,
-        *(word for pair in small.split() for word in ("--set", pair)),
-        "--out",
-        tmp_path / "run",
-    ]
+    small = """N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 dropout=0.0 vocab_size=40
+        max_length=64 max_tokens=48 batch_tokens=48 warmup=4 steps=12 save_every=4
+        keep=2 log_every=1 precision=fp32"""
+    return train_arguments(tmp_path, tmp_path / "run", small)
 
 
 def close(

@@ -73,8 +73,25 @@ def test_the_module_is_the_command_line():
 # -- load ------------------------------------------------------------------------------
 
 
-def test_no_name_is_the_shipped_model():
-    assert load(device="cpu").translate([PHRASE]) == [ANSWER]
+def test_every_model_that_comes_with_the_package_opens_by_its_name():
+    assert {"phrasebook-en-de", loading.SHIPPED} <= set(loading.shipped())
+    for name in loading.shipped():
+        assert load(name, device="cpu").translate([PHRASE]) == [ANSWER], name
+        card = loading.model_card(name)
+        assert all(word in card for word in ("Data", "Licence", "Scores", "can't"))
+
+
+def test_no_name_is_the_first_of_them():
+    model, named = load(device="cpu").model, load(loading.SHIPPED, device="cpu").model
+    for one, other in zip(model.parameters(), named.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert model.tgt_embedding.weight.dtype is torch.float32
+
+
+def test_a_folder_without_a_card_has_none(tmp_path):
+    shutil.copytree(SHIPPED, tmp_path / "model")
+    (tmp_path / "model" / "card.md").unlink()
+    assert loading.model_card(tmp_path / "model") == ""
 
 
 def test_a_run_and_a_model_folder_are_opened(tmp_path):
@@ -104,8 +121,13 @@ def test_unknown_settings():
         load(engine="torhc")
     with pytest.raises(UserError, match="device 'abacus' is not there"):
         load(device="abacus")
-    with pytest.raises(UserError, match="precision"):
+    with pytest.raises(UserError, match="unknown precision 'float17'"):
         load(precision="float17")
+    for engine in ("torch", "plain"):
+        with pytest.raises(UserError, match="int8': take the engine 'ctranslate2'"):
+            load(engine=engine, precision="int8")
+    with pytest.raises(UserError, match="take the engine 'torch' or 'ctranslate2'"):
+        load(engine="plain", precision="bfloat16")
 
 
 def test_a_gpu_is_found_where_there_is_one(monkeypatch):

@@ -71,6 +71,21 @@ def start(
     return Run(model, tokenizer, train, valid, config, folder, place, report)
 
 
+def train_arguments(folder: Path, out: Path, settings: str = "") -> list[object]:
+    """`train` on the files train and valid of a folder, by words such as "N=1 h=2"."""
+    given = [word for each in settings.split() for word in ("--set", each)]
+    files = [
+        folder / "train",
+        "--src",
+        "en",
+        "--tgt",
+        "de",
+        "--valid",
+        folder / "valid",
+    ]
+    return ["train", *files, "--device", "cpu", *given, "--out", out]
+
+
 def losses(folder: Path) -> list[tuple[str, int, float]]:
     """What a run logged, without its clocks."""
     records = [

@@ -73,7 +73,8 @@ def info(
         int, typer.Option(help="Tokens on each side for the count of operations.")
     ] = 25,
 ) -> None:
-    """Parameters, floating-point operations and configuration of a preset or a model.
+    """Parameters, floating-point operations and configuration of a preset or a model,
+    and the card that lies beside a model's weights.
 
     **Examples**
 
@@ -82,6 +83,7 @@ def info(
     `annotated-transformer info runs/phrasebook`
     """
     from ..after.pretrained import costs_of
+    from ..loading import model_card
 
     if not 1 <= length <= 10**6:
         raise UserError(
@@ -102,6 +104,17 @@ def info(
     table.add_row(f"forward FLOPs, {length} → {length} tokens", f"{work.forward:.3e}")
     table.add_row("forward and backward FLOPs", f"{sum(work):.3e}")
     console.print(table)
+    if is_model(name) and (card := model_card(name)):
+        console.print(f"\n{card}", end="", soft_wrap=True)
+
+
+def is_model(name: str) -> bool:
+    """Whether a name stands for a model, and for no preset."""
+    from ..loading import shipped
+    from ..model.config import table_3
+
+    place = name in shipped() or "/" in name or (name and Path(name).exists())
+    return bool(place) and name not in table_3()
 
 
 def find_config(name: str) -> "TransformerConfig":
@@ -110,10 +123,9 @@ def find_config(name: str) -> "TransformerConfig":
     Raises: UserError for a name of neither, naming the nearest preset.
     """
     from ..loading import architecture
-    from ..model.config import preset, table_3
+    from ..model.config import preset
 
-    place = name == SHIPPED or "/" in name or (name and Path(name).exists())
-    return architecture(name) if place and name not in table_3() else preset(name)
+    return architecture(name) if is_model(name) else preset(name)
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..loading import ENGINES
+from ..loading import ENGINES, PRECISIONS
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
@@ -17,13 +17,13 @@ console = Console(highlight=False, markup=False, emoji=False)
 # Named here, since the room that makes the recipes has to import torch first.
 RECIPES = (
     "phrasebook",
+    "tatoeba-en-de",
     "multi30k-en-de-tiny",
     "iwslt14-de-en",
     "wmt14-en-de-base",
     "wmt14-en-de-big",
     "wmt14-en-fr-big",
 )
-PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 def corpus_names() -> list[str]:
@@ -45,7 +45,7 @@ Model = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="The shipped model's name, a run's or a model's folder, a downloaded "
+        help="A shipped model's name, a run's or a model's folder, a downloaded "
         "Marian directory, or owner/name on the Hugging Face Hub.",
     ),
 ]
@@ -59,8 +59,9 @@ Device = Annotated[
 Precision = Annotated[
     str,
     typer.Option(
-        help="Of the matrix products: float32, bfloat16, or with ctranslate2 int8.",
-        autocompletion=lambda: PRECISIONS,
+        help="Of the matrix products: float32, bfloat16 (not with the engine plain), or "
+        "int8 (with the engine ctranslate2 only).",
+        autocompletion=lambda: list(PRECISIONS["ctranslate2"]),
     ),
 ]
 Engine = Annotated[

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['open_text', 'read_lines', 'check_hash', 'ParallelFiles', 'parallel_files', 'parallel_prefix', 'TextFile',
-           'corpus_files', 'HubSplit', 'CorpusSpec', 'corpora', 'HubPairs', 'PhrasebookPairs', 'TatoebaSplit',
-           'Unescaped', 'find_corpus', 'load_corpus', 'unpack', 'download', 'find_file', 'cache_folder']
+           'corpus_files', 'HubSplit', 'CorpusSpec', 'corpora', 'HubPairs', 'PhrasebookPairs', 'sketch', 'NearCopies',
+           'TatoebaSplit', 'Unescaped', 'find_corpus', 'load_corpus', 'unpack', 'download', 'cache_folder', 'find_file']
 
 # %% ../../nbs/data/corpus.ipynb #cell2
 #| code-fold: true
@@ -19,8 +19,10 @@ import tarfile
 import urllib.request
 import zipfile
 import zlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from http.client import HTTPException
 from importlib import resources
 from itertools import combinations, islice, zip_longest
@@ -213,11 +215,14 @@ class CorpusSpec:
     source: str
     hub: tuple[HubSplit, ...] = ()
     made: tuple[tuple[str, int], ...] = ()
+    text: str = ""
 
     @property
     def files(self) -> tuple[TextFile, ...]:
         """Its files in the table."""
-        return tuple(file for file in corpus_files() if file.corpus == self.name)
+        return tuple(
+            file for file in corpus_files() if file.corpus == (self.text or self.name)
+        )
 
     @property
     def stored(self) -> tuple[HubSplit | TextFile, ...]:
@@ -286,7 +291,15 @@ _COLLECTED = (
         ("en-de",),
         "CC BY 2.0 FR, tatoeba.org",
         "https://www.manythings.org/anki/",
-        made=(("train", 166_376), ("val", 1_757), ("test", 1_680)),
+        made=(("train", 163_957), ("val", 1_694), ("test", 1_692)),
+    ),
+    CorpusSpec(
+        "everyday",
+        ("en-de",),
+        "CC BY 2.0 FR, tatoeba.org; phrasebook: Unicode licence (CLDR)",
+        "https://www.manythings.org/anki/",
+        made=(("train", 204_946), ("val", 1_694), ("test", 1_692)),
+        text="tatoeba",
     ),
 )
 
@@ -363,19 +376,92 @@ class PhrasebookPairs:
         pairs = phrases(self.src, self.tgt, self.split)
         return islice(different(pairs), self.count)
 
-# %% ../../nbs/data/corpus.ipynb #cell38
+# %% ../../nbs/data/corpus.ipynb #near-a2
+_NAMES = """tom mary maria marie john johannes alice bob bill ken jim jack jane mike
+george emi susan lucy nancy paul peter fred betty linda kate tony judy jackson hans
+jones smith mark meg ann anne anna dick david sam taro""".split()
+
+
+@cache
+def _sketched(word: str, inside: bool) -> str:
+    low = word.lower()
+    if word.isdigit():
+        return "0"
+    name = low in _NAMES or low.removesuffix("s") in _NAMES
+    return "@" if name or inside and word[0].isupper() and word != "I" else low[:5]
+
+
+def sketch(text: str, lang: str) -> frozenset[str]:
+    """The words of a sentence without their endings, names and numbers masked."""
+    words = re.findall(r"\d+|[^\W\d_]+", text)
+    return frozenset(
+        _sketched(word, lang == "en" and place > 0) for place, word in enumerate(words)
+    )
+
+# %% ../../nbs/data/corpus.ipynb #near-a5
+class NearCopies:
+    """Knows the near copies of some sentences by their sketches."""
+
+    def __init__(self, sketches: Iterable[frozenset[str]]) -> None:
+        found = set(sketches)
+        self.counts = Counter(word for words in found for word in words)
+        self.by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
+        for words in found:
+            for word in self.rarest(words):
+                self.by_word[word].append(words)
+
+    def rarest(self, words: frozenset[str]) -> list[str]:
+        """As many of the rarest words as a near copy can't do without."""
+        order = sorted(words, key=lambda word: (self.counts[word], word))
+        return order[: len(words) // 4 + 1]
+
+    def __contains__(self, words: frozenset[str]) -> bool:
+        others = (o for word in self.rarest(words) for o in self.by_word.get(word, ()))
+        return any(4 * len(words & other) >= 3 * len(words | other) for other in others)
+
+# %% ../../nbs/data/corpus.ipynb #near-a7
 @dataclass(frozen=True)
 class TatoebaSplit:
-    """Pairs of Tatoeba by a checksum of their English side: 1 % val, 1 % test."""
+    """Pairs of Tatoeba by a checksum of their English side: 1 % val, 1 % test.
+
+    For training, near copies of a held-out sentence are left out, and one of the
+    `extra` pairs comes after every fourth.
+    """
 
     pairs: Iterable[tuple[str, str]]
     split: str
-    english: int
+    langs: tuple[str, str]
+    extra: Iterable[tuple[str, str]] = ()
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        for pair in self.pairs:
-            bucket = zlib.crc32(pair[self.english].encode()) % 100
-            if {0: "val", 1: "test"}.get(bucket, "train") == self.split:
+        if self.split != "train":
+            yield from (pair for pair in self.pairs if self.side(pair) == self.split)
+            return
+        held = [self.sketches(pair) for pair in self.pairs if self.side(pair)]
+        copies = [NearCopies(sketches) for sketches in zip(*held, strict=True)]
+        extra = self.apart(self.extra, copies)
+        for number, pair in enumerate(self.apart(self.pairs, copies), 1):
+            yield pair
+            if number % 4 == 0:
+                yield from islice(extra, 1)
+
+    def side(self, pair: tuple[str, str]) -> str:
+        """The split that holds a pair out, if one does."""
+        english = sketch(pair[self.langs.index("en")], "en")
+        bucket = zlib.crc32(" ".join(sorted(english)).encode()) % 100
+        return {0: "val", 1: "test"}.get(bucket, "")
+
+    def sketches(self, pair: tuple[str, str]) -> list[frozenset[str]]:
+        """The sketches of both sides."""
+        return [sketch(text, lang) for text, lang in zip(pair, self.langs, strict=True)]
+
+    def apart(
+        self, pairs: Iterable[tuple[str, str]], copies: list[NearCopies]
+    ) -> Iterator[tuple[str, str]]:
+        """The pairs of which neither side is a near copy."""
+        for pair in pairs:
+            sides = zip(self.sketches(pair), copies, strict=False)
+            if not any(words in known for words, known in sides):
                 yield pair
 
 # %% ../../nbs/data/corpus.ipynb #cell41
@@ -436,8 +522,10 @@ def load_corpus(
     files = replace(files, hashes=(sides[src].sha256, sides[tgt].sha256))
     if name == "iwslt14":
         return Unescaped(files)
-    if name == "tatoeba" and split in made:
-        return TatoebaSplit(files, split, (src, tgt).index("en"))
+    if split in made:
+        phrases = load_corpus("phrasebook", "train", src, tgt)
+        extra = phrases if name == "everyday" else ()
+        return TatoebaSplit(files, split, (src, tgt), extra)
     return files
 
 # %% ../../nbs/data/corpus.ipynb #cell55
@@ -493,6 +581,16 @@ def download(file: TextFile, root: Path) -> Path:
     write_whole(root / f"{file.path}.gz", gzip.compress(text, mtime=0))
     return root / f"{file.path}.gz"
 
+# %% ../../nbs/data/corpus.ipynb #cache-folder
+def cache_folder() -> Path:
+    """Where downloads are kept."""
+    try:
+        return Path.home() / ".cache" / "annotated-transformer"
+    except RuntimeError:
+        raise UserError(
+            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
+        ) from None
+
 # %% ../../nbs/data/corpus.ipynb #cell62
 def find_file(file: TextFile, root: str | Path | None = None) -> Path:
     """Path of a corpus file: below `root` or $ANNOTATED_TRANSFORMER_DATA, else in the
@@ -514,13 +612,3 @@ def _below(directory: Path, file: TextFile) -> Path | None:
     """Where a directory has the file, if it has it."""
     paths = (directory / file.path, directory / f"{file.path}.gz")
     return next((path for path in paths if path.is_file()), None)
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept."""
-    try:
-        return Path.home() / ".cache" / "annotated-transformer"
-    except RuntimeError:
-        raise UserError(
-            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
-        ) from None

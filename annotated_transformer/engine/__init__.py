@@ -7,8 +7,9 @@
 Both are imported from their modules when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
 
 if TYPE_CHECKING:
     from .decoding import fast as fast
@@ -18,15 +19,4 @@ _HOMES = {"fast": "decoding", "fast_training": "update"}
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name from its module and keep it here."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

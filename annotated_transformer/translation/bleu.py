@@ -385,35 +385,37 @@ def compare(
         UserError: as `reference_files`, or if samples is below 1.
     """
     if samples < 1:
-        raise UserError(
-            f"samples is {samples}: draw at least one, and thousands for a p-value "
-            "worth quoting"
-        )
+        problem = f"samples is {samples}: draw at least one"
+        raise UserError(f"{problem}, and thousands for a p-value worth quoting")
     reference_files(baseline, references)
     files = reference_files(system, references)
-    outputs: list[tuple[str, Sequence[str]]] = [
-        ("baseline", list(baseline)),
-        ("system", list(system)),
-    ]
-    _, results = PairedTest(
+    outputs = [("baseline", list(baseline)), ("system", list(system))]
+    intervals = PairedTest(
         outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000
-    )()
-    first, second = (result for result in results["BLEU"] if isinstance(result, Result))
+    )
+    found = [each for each in intervals()[1]["BLEU"] if isinstance(each, Result)]
+    first, second = ((each.score, float(each.ci or 0)) for each in found)
+    difference = second[0] - first[0]
+    p_value = _p_value(difference, baseline, system, files, samples)
+    return Comparison(*first, *second, p_value)
+
+
+def _p_value(
+    difference: float,
+    baseline: Sequence[str],
+    system: Sequence[str],
+    files: Sequence[Sequence[str]],
+    samples: int,
+) -> float:
+    """The share of trials, the observed one among them, that differ as much or more."""
     cut = [[tokenize_13a(line) for line in file] for file in (baseline, system, *files)]
-    rows = [
+    first, second = (
         [
             sentence_statistics(line, others)
             for line, *others in zip(side, *cut[2:], strict=True)
         ]
         for side in cut[:2]
-    ]
-    extreme = (
-        abs(second.score - first.score) - 1e-6
-    )  # a trial that equals it to rounding counts
-    count = sum(
-        abs(trial) >= extreme for trial in swap_differences(rows[0], rows[1], samples)
     )
-    p_value = (count + 1) / (samples + 1)
-    return Comparison(
-        first.score, float(first.ci or 0), second.score, float(second.ci or 0), p_value
-    )
+    observed = abs(difference) - 1e-6  # a trial that equals it to rounding counts
+    trials = swap_differences(first, second, samples)
+    return (sum(abs(trial) >= observed for trial in trials) + 1) / (samples + 1)

@@ -520,14 +520,10 @@ def beam(
         return []
     config, size, alpha = model.config, options.beam_size, options.alpha
     limits = length_limits(src, config, options.max_length)
-    width, rows = int(limits.max()), torch.arange(len(src), device=src.device)
-    live = Pool.empty(src, size, width, config.pad_id)
-    live.totals[:, 0] = 0.0
-    finished = Pool.empty(src, options.n_best, width, config.pad_id)
-    tokens, cache = (
-        src.new_full((len(src), size), config.bos_id),
-        model.start(src, size),
-    )
+    rows, width = torch.arange(len(src), device=src.device), int(limits.max())
+    live, finished = _first_pools(src, options, width, config.pad_id)
+    tokens = src.new_full((len(src), size), config.bos_id)
+    cache = model.start(src, size)
     results: dict[int, list[Hypothesis]] = {}
     for length in range(1, width + 1):
         log_probs = log_probabilities(model.step(tokens.flatten(), cache), config)
@@ -548,6 +544,15 @@ def beam(
         cache.reorder((going[:, None] * size + parents[going]).flatten())
         tokens = live.tokens[:, :, length - 1]
     return [results[row] for row in range(len(src))]
+
+
+def _first_pools(
+    src: Tensor, options: SearchOptions, width: int, pad_id: int
+) -> tuple[Pool, Pool]:
+    """The pools before the first step: of the live beams only the first is real."""
+    live = Pool.empty(src, options.beam_size, width, pad_id)
+    live.totals[:, 0] = 0.0
+    return live, Pool.empty(src, options.n_best, width, pad_id)
 
 # %% ../../nbs/translation/search.ipynb #c16242c8
 def pad_rows(

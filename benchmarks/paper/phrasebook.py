@@ -5,7 +5,7 @@
 
 Takes a minute. Writes results/runs/phrasebook-en-de/record.json and log.jsonl, and
 annotated_transformer/pretrained/phrasebook-en-de with its weights in float16. What is
-measured is what is shipped.
+measured is what is shipped. The model's card stays as it was.
 """
 
 import json
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 
 from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.files import read_json
+from annotated_transformer.files import read_json, remove_folder
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
@@ -50,7 +50,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = command_line(__doc__)
     parser.add_argument("run", type=folder, help="the folder that the training wrote")
     run = parser.parse_args(argv).run
+    card = (SHIPPED / "card.md").read_bytes()
+    remove_folder(SHIPPED)
     save_model(SHIPPED, *load_model(run / "model"), dtype=torch.float16)
+    (SHIPPED / "card.md").write_bytes(card)
     translator = Translator.from_pretrained(SHIPPED)
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     last = json.loads(lines[-1])

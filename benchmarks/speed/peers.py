@@ -50,6 +50,18 @@ class Peer(nn.Module):
         )
         self.dropout = nn.Dropout(ours.config.dropout)
 
+    def embedded(self, src: Tensor, tgt_in: Tensor) -> tuple[Tensor, Tensor]:
+        """What goes into both stacks."""
+        return (
+            self.dropout(self.positions(self.src_embedding(src))),
+            self.dropout(self.positions(self.tgt_embedding(tgt_in))),
+        )
+
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """The summed loss of what comes out of the decoder."""
+        logits = self.tgt_embedding.logits(hidden)
+        return full_loss(logits, target, self.config.pad_id, self.smoothing)
+
 
 class TorchPeer(Peer):
     """`torch.nn.Transformer` without its extra final norms, and without dropout on
@@ -92,19 +104,13 @@ class TorchPeer(Peer):
             tgt_in.size(1), tgt_in.size(1), dtype=torch.bool, device=src.device
         ).triu(1)
         hidden = self.stacks(
-            self.dropout(self.positions(self.src_embedding(src))),
-            self.dropout(self.positions(self.tgt_embedding(tgt_in))),
+            *self.embedded(src, tgt_in),
             tgt_mask=future,
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        return full_loss(
-            self.tgt_embedding.logits(hidden),
-            tgt_out,
-            self.config.pad_id,
-            self.smoothing,
-        )
+        return self.loss(hidden, tgt_out)
 
 
 @torch.no_grad()
@@ -189,20 +195,10 @@ class XTransformersPeer(Peer):
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
         """The summed loss."""
         real = src != self.config.pad_id
-        memory = self.encoder(
-            self.dropout(self.positions(self.src_embedding(src))), mask=real
-        )
-        hidden = self.decoder(
-            self.dropout(self.positions(self.tgt_embedding(tgt_in))),
-            context=memory,
-            context_mask=real,
-        )
-        return full_loss(
-            self.tgt_embedding.logits(hidden),
-            tgt_out,
-            self.config.pad_id,
-            self.smoothing,
-        )
+        source, target = self.embedded(src, tgt_in)
+        memory = self.encoder(source, mask=real)
+        hidden = self.decoder(target, context=memory, context_mask=real)
+        return self.loss(hidden, tgt_out)
 
 
 @torch.no_grad()
