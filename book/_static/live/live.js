@@ -304,7 +304,9 @@
     };
     for (const svg of [words, squares]) svg.querySelectorAll("[data-row]").forEach((node) => {
       node.addEventListener("mouseenter", () => point(Number(node.dataset.row)));
-      node.addEventListener("focus", () => point(Number(node.dataset.row)));
+      // Chromium would take any shape that listens for the focus for a stop of the Tab key.
+      if (node.hasAttribute("tabindex"))
+        node.addEventListener("focus", () => point(Number(node.dataset.row)));
       node.addEventListener("click", () => point(Number(node.dataset.row)));
     });
     for (const svg of [words, squares]) svg.addEventListener("mouseleave", () => point(-1));
