@@ -6,6 +6,7 @@
 __all__ = ['attention', 'padding_mask', 'causal_mask', 'split_heads', 'MultiHeadAttention']
 
 # %% ../../nbs/model/attention.ipynb #cell2
+#| code-fold: true
 import math
 
 import torch
