@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .translation.search import SearchEngine
     from .translation.translator import Translator
 
-SHIPPED = "phrasebook-en-de"  # what is opened where no model is named
+SHIPPED = "tatoeba-en-de"  # what is opened where no model is named
 PRETRAINED = Path(__file__).parent / "pretrained"
 
 

@@ -21,13 +21,15 @@ from annotated_transformer import cli
 from annotated_transformer.cli import options
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
-from annotated_transformer.loading import SHIPPED
+from annotated_transformer.loading import PRETRAINED, SHIPPED, load
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.recipes import recipes
+from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
 
+ROOT = Path(__file__).resolve().parents[1]
 # A model with random weights seldom ends a sentence, which the command line says in a
 # warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
@@ -240,6 +242,29 @@ def test_info_prints_the_card_of_a_shipped_model(run):
     status, out, _ = run("info", "phrasebook-en-de")
     assert status == 0 and "**Licence.**" in out and "98.5 %" in out
     assert "**Licence.**" not in run("info", "base")[1]
+
+
+def test_without_a_model_the_one_for_everyday_sentences_answers(run):
+    record = json.loads((ROOT / "results/runs/tatoeba-en-de/record.json").read_text())
+    sentences = [row["source"] for row in record["ordinary"]]
+    expected = [row["output"] for row in record["ordinary"]]
+    status, out, _ = run("translate", "--alpha", "1.0", *sentences[:1])
+    assert (status, out.strip()) == (0, expected[0])
+    options = SearchOptions(beam_size=4, alpha=record["chosen"]["alpha"])
+    assert load(SHIPPED, device="cpu").translate(sentences, options) == expected
+    phrase = "the twenty-first of March"
+    assert load(device="cpu").translate(phrase) == "der einundzwanzigste März"
+
+
+def test_the_card_of_the_everyday_model_has_the_scores_of_its_record(run):
+    record = json.loads((ROOT / "results/runs/tatoeba-en-de/record.json").read_text())
+    _, out, _ = run("info", SHIPPED)
+    for row in [*record["tests"].values(), record["float32"]]:
+        score = f"{row['bleu']:g}" if row["bleu"] < 99 else f"{row['exact']:.1%}"
+        assert score.replace("%", " %") in out
+    folder = PRETRAINED / SHIPPED
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    assert size < 16e6 and size == pytest.approx(record["bytes"], rel=1e-3)
 
 
 def test_corpora_lists_them(run):

@@ -376,7 +376,7 @@ class Translator:
     @classmethod
     def from_pretrained(
         cls,
-        name: str | Path = "phrasebook-en-de",
+        name: str | Path = "tatoeba-en-de",
         *,
         device: str | torch.device | None = None,
         precision: str = "float32",
