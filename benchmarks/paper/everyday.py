@@ -118,7 +118,8 @@ of the test sentences were left out.
 2.0 FR (https://creativecommons.org/licenses/by/2.0/fr/), collected by
 www.manythings.org/anki. If you pass the model on, keep this attribution.
 
-**Scores.** BLEU (13a, beam 4, α = {alpha}): {tatoeba} on its own test split, of which {exact} are
+**Scores.** BLEU (13a, beam 4, α = {alpha}): {tatoeba} on its own test split, of which
+{exact} are
 exactly the reference ({float32} with float32 weights); {captions} on Multi30k's
 test_2016_flickr, captions of photographs; {news} on newstest2014. Of held-out phrases
 of the phrasebook {phrases} are exact, and {right} of {asked} ordinary sentences right.
