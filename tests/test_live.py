@@ -87,7 +87,7 @@ def in_node(file: Path, jobs: list[dict]) -> list[dict]:
 def load_page_model(folder: Path) -> tuple[Transformer, PairTokenizer]:
     """A model in Python with exactly the weights that the page computes with."""
     model, tokenizer = load_model(folder, CPU)
-    tensors = live.quantised(load_file(folder / "model.safetensors"))
+    tensors = live.quantised(live.weights(folder))
     weights = live.dequantised(tensors)
     model.load_state_dict({name: torch.from_numpy(w) for name, w in weights.items()})
     return model.eval(), tokenizer

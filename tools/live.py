@@ -18,7 +18,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
+from safetensors.torch import load_file
 
 from annotated_transformer.errors import UserError
 from annotated_transformer.files import read_json, write_whole
@@ -73,7 +74,13 @@ def page_file(folder: Path) -> bytes:
     about = {"config": config, "text": text, "tokenizer": tokenizer}
     words = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
     # One entry, since the library writes several in any order.
-    return save(quantised(load_file(folder / "model.safetensors")), {"about": words})
+    return save(quantised(weights(folder)), {"about": words})
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    """A model folder's weights in float32; numpy itself doesn't know bfloat16."""
+    tensors = load_file(folder / "model.safetensors")
+    return {name: tensor.float().numpy() for name, tensor in tensors.items()}
 
 
 def scripts(data: bytes) -> list[str]:

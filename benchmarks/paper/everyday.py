@@ -119,10 +119,10 @@ of the test sentences were left out.
 www.manythings.org/anki. If you pass the model on, keep this attribution.
 
 **Scores.** BLEU (13a, beam 4, α = {alpha}): {tatoeba} on its own test split, of which
-{exact} are
-exactly the reference ({float32} with float32 weights); {captions} on Multi30k's
-test_2016_flickr, captions of photographs; {news} on newstest2014. Of held-out phrases
-of the phrasebook {phrases} are exact, and {right} of {asked} ordinary sentences right.
+{exact} are exactly the reference ({float32} with float32 weights); {captions} on
+Multi30k's test_2016_flickr, captions of photographs; {news} on newstest2014. Of
+held-out phrases of the phrasebook {phrases} are exact, and {right} of {asked} ordinary
+sentences right.
 
 **What it can't do.** News, long sentences and rare words, as the scores say; text of
 several sentences at once, beyond what it can cut at full stops. It chooses between du,

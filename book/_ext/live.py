@@ -6,18 +6,18 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = "live"
+PAGE, MODEL = "live", "phrasebook-en-de"
 
 
 def write_weights(app) -> None:
     """Sphinx event: the shipped model for the page, into the built book."""
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
-    from annotated_transformer.loading import PRETRAINED, SHIPPED
+    from annotated_transformer.loading import PRETRAINED
     from tools.live import write
 
     if app.builder.format == "html":
-        write(PRETRAINED / SHIPPED, Path(app.outdir, "_static", "live"))
+        write(PRETRAINED / MODEL, Path(app.outdir, "_static", "live"))
 
 
 def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) -> None:
