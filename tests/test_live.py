@@ -16,7 +16,6 @@ import pytest
 import sacrebleu
 import torch
 from browser import CHROMIUM, Browser
-from safetensors.numpy import load_file
 from torch import Tensor, nn
 
 from annotated_transformer.data.phrasebook import phrasebook
