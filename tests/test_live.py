@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -18,6 +19,7 @@ import torch
 from browser import CHROMIUM, Browser
 from torch import Tensor, nn
 
+from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.errors import UserError
@@ -37,7 +39,7 @@ from tools import live
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "book" / "_static" / "live" / "transformer.js"
-FOLDER = PRETRAINED / "phrasebook-en-de"
+FOLDER = PRETRAINED / "tatoeba-en-de"
 NODE = shutil.which("node")
 CPU = torch.device("cpu")
 needs_node = pytest.mark.skipif(not NODE, reason="node is not installed")
@@ -246,6 +248,20 @@ def test_a_beam_of_one_is_greedy_search(page_model, page_file, pairs):
     check_equal(in_node(page_file, jobs), found)
 
 
+@needs_node
+def test_ordinary_sentences_are_translated_as_in_python(
+    page_model, page_file, data_root
+):
+    pairs = list(islice(load_corpus("tatoeba", "test", "en", "de", data_root), 500))
+    options = {"size": 4, "alpha": 0.6}
+    found = in_node(page_file, [{"text": s, "options": options} for s, _ in pairs])
+    model, tokenizer = page_model
+    rows = tokenizer.encode_source([source for source, _ in pairs])
+    check_equal(found, in_python(model, rows))
+    shipped, _ = load_model(FOLDER, CPU)
+    check_close(found, in_python(shipped.eval(), rows), pairs, tokenizer)
+
+
 def check_equal(found: list[dict], expected: list) -> None:
     """Of the translations 98 in 100 are the same, and so are their scores."""
     same = [
@@ -261,13 +277,19 @@ def check_equal(found: list[dict], expected: list) -> None:
 def test_weights_of_one_byte_translate_like_the_shipped_ones(by_beam, pairs):
     model, tokenizer = load_model(FOLDER, CPU)
     rows = tokenizer.encode_source([source for source, _ in pairs])
-    expected = in_python(model.eval(), rows)
+    check_close(by_beam, in_python(model.eval(), rows), pairs, tokenizer)
+
+
+def check_close(
+    found: list[dict], expected: list, pairs: list, tokenizer: PairTokenizer
+) -> None:
+    """One byte for a weight costs at most half a point of BLEU, and 3 in 100 differ."""
     texts = tokenizer.decode([each.tokens for each in expected])
-    same = sum(f["text"] == text for f, text in zip(by_beam, texts, strict=True))
+    same = sum(f["text"] == text for f, text in zip(found, texts, strict=True))
     references = [target for _, target in pairs]
     bleu = [
         sacrebleu.corpus_bleu(each, [references]).score
-        for each in ([f["text"] for f in by_beam], texts)
+        for each in ([f["text"] for f in found], texts)
     ]
     print(f"{same} of {len(pairs)} the same; BLEU {bleu[0]:.2f} and {bleu[1]:.2f}")
     assert bleu[0] > bleu[1] - 0.5
@@ -502,7 +524,7 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(place, served):
         assert not [url for url in browser.requests if "/live/model" in url]
         browser.run(ASK)
         browser.wait(ANSWERED)
-        assert text_of(browser, "output") == "der einundzwanzigste März"
+        assert text_of(browser, "output") == "Ich weiß nicht, wo sie wohnt."
         loaded = [url for url in browser.requests if "/live/model" in url]
         wanted = "model.safetensors" if place == "server" else "model-00.js"
         assert loaded[0].endswith(wanted)
@@ -532,7 +554,7 @@ def test_chromium_translates_as_node_and_python_do(window, page_model, pairs):
 def test_presets_change_the_translation_before_the_readers_eyes(window):
     click(window, "[data-preset=bag]")
     bag = text_of(window, "changed-output")
-    assert bag != "der einundzwanzigste März"
+    assert bag != "Ich weiß nicht, wo sie wohnt."
     read = text_of(window, "changed-source")
     click(window, "#live-again")
     assert text_of(window, "changed-source") != read
@@ -544,10 +566,10 @@ def test_presets_change_the_translation_before_the_readers_eyes(window):
     click(window, "[data-preset=blind]")
     blind = text_of(window, "changed-output")
     click(window, "[data-example]")
-    assert text_of(window, "output") == "Sonntag, 21. März 2027"
+    assert text_of(window, "output") == "Mein Bruder ist älter als ich."
     assert text_of(window, "changed-output") == blind
     click(window, "[data-preset=alone]")
-    assert text_of(window, "changed-output") != "Sonntag, 21. März 2027"
+    assert text_of(window, "changed-output") != "Mein Bruder ist älter als ich."
     click(window, "[data-preset=scale]")
     assert not window.run("document.getElementById('live-changed').hidden")
     click(window, "#live-layer-off")

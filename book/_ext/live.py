@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, MODEL = "live", "phrasebook-en-de"
+PAGE, MODEL = "live", "tatoeba-en-de"
 
 
 def write_weights(app) -> None:

@@ -117,7 +117,7 @@
 
   async function run() {
     const turn = ++asked, text = at("source").value;
-    if (!text.trim()) return say("Type an English phrase first.");
+    if (!text.trim()) return say("Type an English sentence first.");
     if (!model) {
       try {
         await load();
@@ -455,7 +455,7 @@
   const PRESETS = {
     trained: ["", "The model as it was trained, searched with the paper's beam."],
     order: ["shuffled", "With its positions the model reads the shuffled words as another "
-      + "phrase."],
+      + "sentence."],
     bag: ["no-positions shuffled", "Without positions a sentence is a bag of words: shuffle "
       + "it again and the translation stays what it is."],
     blind: ["no-source", "Without a view of the source the decoder is a language model: it "
