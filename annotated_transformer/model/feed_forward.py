@@ -6,6 +6,7 @@
 __all__ = ['FeedForward']
 
 # %% ../../nbs/model/feed_forward.ipynb #cell2
+#| code-fold: true
 from jaxtyping import Float
 from torch import Tensor, nn
 
