@@ -6,6 +6,7 @@
 __all__ = ['Embedding']
 
 # %% ../../nbs/model/embedding.ipynb #cell2
+#| code-fold: true
 import math
 
 import torch
