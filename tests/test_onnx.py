@@ -36,7 +36,8 @@ def onnx_folders(tmp_path_factory):
     top = tmp_path_factory.mktemp("onnx")
     model = random_model(two_vocabularies(), N=1, positions="learned", d_k=3, d_v=5)
     save_model(top / "model", model, two_vocabularies())
-    calls = [["shipped", "--attention"], ["random", "--model", str(top / "model")]]
+    shipped = ["shipped", "--attention", "--model", "phrasebook-en-de"]
+    calls = [shipped, ["random", "--model", str(top / "model")]]
     program = "import sys; from annotated_transformer.cli import app\n" + "\n".join(
         f"app(['export', 'onnx', *{call}], standalone_mode=False)" for call in calls
     )
