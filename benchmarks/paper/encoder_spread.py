@@ -7,7 +7,7 @@ where queries, keys and values were drawn each with the full Glorot variance; th
 from aec8725, which draws them as one matrix. Nothing else differs in their training,
 but the draw of nearly all weights changes with it. Multi30k is downloaded unless
 ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Takes some minutes and writes
-results/paper/encoder-spread.json, which nbs/translation/multi30k.ipynb plots.
+results/paper/encoder-spread.json, which nbs/translation/multi30k.ipynb cites.
 """
 
 import json

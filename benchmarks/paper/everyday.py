@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.files import read_json, remove_folder
+from annotated_transformer.files import read_json, remove_folder, write_manifest
 from annotated_transformer.training.checkpoint import (
     average_checkpoints,
     checkpoints,
@@ -249,6 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "bytes": sum(file.stat().st_size for file in SHIPPED.iterdir()),
     }
     (SHIPPED / "card.md").write_text(card(found), encoding="utf-8")
+    write_manifest(SHIPPED, "benchmarks.paper.everyday")
     save("runs/tatoeba-en-de/record.json", found, "tokenizers", "sacrebleu")
     shutil.copy(run / "log.jsonl", RESULTS / "runs" / "tatoeba-en-de" / "log.jsonl")
     for title, result in {**tests, "Tatoeba, float32": as_trained}.items():

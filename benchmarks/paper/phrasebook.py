@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 
 from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.files import read_json, remove_folder
+from annotated_transformer.files import read_json, remove_folder, write_manifest
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.search import SearchOptions
 from annotated_transformer.translation.translator import Translator
@@ -54,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     remove_folder(SHIPPED)
     save_model(SHIPPED, *load_model(run / "model"), dtype=torch.float16)
     (SHIPPED / "card.md").write_bytes(card)
+    write_manifest(SHIPPED, "benchmarks.paper.phrasebook")
     translator = Translator.from_pretrained(SHIPPED)
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     last = json.loads(lines[-1])
