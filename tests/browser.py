@@ -1,15 +1,24 @@
-"""A headless Chromium for tests, driven by its DevTools protocol over two pipes."""
+"""A headless Chromium for tests, driven by its DevTools protocol over two pipes, and a
+server for the built book.
+"""
 
+import atexit
 import fcntl
+import gzip
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
 import tempfile
 import time
+from functools import cache
+from http.server import SimpleHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
+BOOK = Path(__file__).resolve().parents[1] / "book" / "_build" / "html"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = (
@@ -19,21 +28,13 @@ FLAGS = (
 ).split()
 
 
-class Browser:
-    """One window, as a context manager.
+class Chromium:
+    """The one process whose windows all tests open; each answers under its own name."""
 
-    `requests` holds the addresses that its pages asked for, and `errors` what went to
-    the console as an error.
-    """
-
-    def __init__(self, width: int = 1280, height: int = 900):
-        self.size, self.number = (width, height), 0
-        self.requests: list[str] = []
-        self.errors: list[str] = []
-        self.waiting, self.session = b"", ""
-
-    def __enter__(self) -> "Browser":
+    def __init__(self) -> None:
         self.profile = tempfile.mkdtemp()
+        self.number, self.waiting = 0, b""
+        self.windows: dict[str, Browser] = {}
         (ours_in, theirs_out), (theirs_in, ours_out) = os.pipe(), os.pipe()
         # Chromium reads commands from file 3 and writes answers to file 4; numbers from
         # 10 are out of the way of both.
@@ -55,37 +56,22 @@ class Browser:
         for end in (theirs_in, theirs_out, reads, writes):
             os.close(end)
         self.ends = ours_in, ours_out
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self.session = found["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
-        self.resize(*self.size)
-        return self
+        atexit.register(self.close)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the process, and leave nothing of it."""
         self.process.kill()
         self.process.wait()
         for end in self.ends:
             os.close(end)
         shutil.rmtree(self.profile, ignore_errors=True)
 
-    def resize(self, width: int, height: int) -> None:
-        """Make the window this large, a telephone's if it is narrow."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
-
-    def call(self, method: str, timeout: float = 300, **parameters: Any) -> Any:
-        """The result of one command of the protocol."""
+    def call(self, method: str, session: str, timeout: float, about: dict) -> Any:
+        """The result of one command of the protocol, to a window or to the process."""
         self.number += 1
-        message = {"id": self.number, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
+        message = {"id": self.number, "method": method, "params": about}
+        if session:
+            message["sessionId"] = session
         os.write(self.ends[1], json.dumps(message).encode() + b"\0")
         until = time.monotonic() + timeout
         while True:
@@ -106,13 +92,68 @@ class Browser:
             self.waiting += data
         text, self.waiting = self.waiting.split(b"\0", 1)
         message = json.loads(text)
-        self.note(message.get("method"), message.get("params", {}))
+        window = self.windows.get(message.get("sessionId", ""))
+        if window:
+            window.note(message.get("method"), message.get("params", {}))
         return message
+
+
+@cache
+def chromium() -> Chromium:
+    """The process, started when a test first needs it."""
+    return Chromium()
+
+
+class Browser:
+    """A window of its own, with no cookies or storage from another, as a context
+    manager.
+
+    `requests` holds the addresses that its pages asked for, `received` the bytes that
+    came over the line for them, and `errors` what went to the console as an error.
+    """
+
+    def __init__(self, width: int = 1280, height: int = 900):
+        self.size, self.session, self.received = (width, height), "", 0
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+
+    def __enter__(self) -> "Browser":
+        self.process = chromium()
+        self.context = self.call("Target.createBrowserContext")
+        target = self.call("Target.createTarget", url="about:blank", **self.context)
+        found = self.call("Target.attachToTarget", **target, flatten=True)
+        self.session = found["sessionId"]
+        self.process.windows[self.session] = self
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+        self.resize(*self.size)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self.process.windows[self.session]
+        self.session = ""
+        self.call("Target.disposeBrowserContext", **self.context)
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the window this large, a telephone's if it is narrow."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
+
+    def call(self, method: str, timeout: float = 300, **about: Any) -> Any:
+        """The result of one command of the protocol."""
+        return self.process.call(method, self.session, timeout, about)
 
     def note(self, method: str | None, about: dict[str, Any]) -> None:
         """Keep what an event says of requests and errors."""
         if method == "Network.requestWillBeSent":
             self.requests.append(about["request"]["url"])
+        elif method == "Network.loadingFinished":
+            self.received += int(about["encodedDataLength"])
         elif method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(about["exceptionDetails"])[:2000])
         elif method == "Log.entryAdded" and about["entry"]["level"] == "error":
@@ -162,3 +203,40 @@ class Browser:
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         with open(path, "wb") as file:
             file.write(b64decode(data))
+
+
+class Served(SimpleHTTPRequestHandler):
+    """The book as a web server sends it: texts compressed, connections kept."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments, directory=str(BOOK))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(re.split("[?#]", self.path)[0]))
+        if not path.is_file():
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Length", str(len(as_sent(path))))
+        if is_text(path):
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(as_sent(path))
+
+
+def is_text(path: Path) -> bool:
+    """Whether a server compresses a file."""
+    return path.suffix in {".html", ".css", ".js", ".svg", ".json"}
+
+
+@cache
+def as_sent(path: Path) -> bytes:
+    """A file as it goes over the line."""
+    data = path.read_bytes()
+    return gzip.compress(data, 6) if is_text(path) else data

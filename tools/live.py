@@ -18,11 +18,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors.numpy import save
 from safetensors.torch import load_file
 
 from annotated_transformer.errors import UserError
 from annotated_transformer.files import read_json, write_whole
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.checkpoint import load_model
 
 PART = 512 * 1024 // 3 * 3  # bytes in a script: no padding but in the last one
 
@@ -55,6 +58,14 @@ def dequantised(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name, tensor in tensors.items()
         if not name.endswith(".scale")
     }
+
+
+def page_model(folder: Path) -> Transformer:
+    """A model in Python with exactly the weights that the page computes with."""
+    model, _ = load_model(folder)
+    found = dequantised(quantised(weights(folder)))
+    model.load_state_dict({name: torch.from_numpy(w) for name, w in found.items()})
+    return model.eval()
 
 
 def page_file(folder: Path) -> bytes:

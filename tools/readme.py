@@ -1,6 +1,6 @@
-"""Fill the tables of README.md and nbs/results.md from the records in results/.
+"""Fill the tables of README.md and of two pages from the records in results/.
 
-    python tools/readme.py            write both, and book/map.svg
+    python tools/readme.py            write them, and book/map.svg
     python tools/readme.py --check    write nothing; exit status 1 if one is out of step
 
 A table stands between two comments that name the function below that makes it. The map
@@ -10,6 +10,7 @@ is that of the book's cover.
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from runpy import run_path
@@ -17,7 +18,7 @@ from statistics import mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "nbs/results.md")
+PAGES = ("README.md", "nbs/results.md", "nbs/promises.md")
 WAITS = {
     "book, cold": "`make book`, with its set-up",
     "test, cold": "then `make test`",
@@ -221,6 +222,44 @@ def recipes() -> str:
     return table(head.split("|"), rows)
 
 
+# -- the page of promises --------------------------------------------------------------
+
+
+def kills() -> str:
+    """How often training runs were killed, and how many came to another end."""
+    head = ["a run by", "runs", "killed or interrupted", "ended otherwise"]
+    rows = [
+        [kind, found["runs"], sum(found["kills"].values()), len(found["failures"])]
+        for kind, found in record("promises/kills.json")["kinds"].items()
+    ]
+    return table(head, rows)
+
+
+def faults() -> str:
+    """What was there after a failing or killing operation on a file, by command."""
+    commands = record("promises/faults.json")["commands"]
+    rows = []
+    for name, found in commands.items():
+        counted = Counter()
+        for outcomes in found["outcomes"].values():
+            counted.update(outcomes)
+        old, new = counted["old"] + counted["nothing there"], counted["new"]
+        shown = ["–", "–"] if counted["gone on"] else [old, new]
+        rows.append([name, sum(counted.values()), *shown, len(found["failures"])])
+    return table(["command", "attacks", "the old", "the new", "anything else"], rows)
+
+
+def fuzz() -> str:
+    """What came of damaged folders, by kind."""
+    counts = record("promises/fuzz.json")["counts"]
+    head = ["folder", "damaged", "the same", "refused", "another answer", "failed"]
+    rows = [
+        [kind, f"{sum(found.values()):,}", *(f"{found[each]:,}" for each in head[2:])]
+        for kind, found in counts.items()
+    ]
+    return table(head, rows)
+
+
 # -- the README's six rows -------------------------------------------------------------
 
 
@@ -296,7 +335,7 @@ TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         highlights, multi30k, phrasebook, everyday, newstest, training, translating,
-        through_ctranslate2, race, fresh_clone, memory, recipes,
+        through_ctranslate2, race, fresh_clone, memory, recipes, kills, faults, fuzz,
     )
 }  # fmt: skip
 

@@ -147,12 +147,13 @@ def public_names(source: str) -> list[str]:
 
 
 def badge(module: str, source: str) -> str:
-    """The line above an exported cell, linked to the entry in the API pages."""
-    names = public_names(source)
-    links = [f"{{py:obj}}`{module}.{name}`" for name in names] or [
-        f"{{py:mod}}`{module}`"
-    ]
-    return f"::::{{container}} exported\nexported to {', '.join(links)}\n::::"
+    """The line above an exported cell. One link leads to the entry in the API pages;
+    the entries of a cell's other names follow it there.
+    """
+    first, *others = public_names(source) or [""]
+    link = f"{{py:obj}}`{module}.{first}`" if first else f"{{py:mod}}`{module}`"
+    words = ", ".join([link, *(f"`{name}`" for name in others)])
+    return f"::::{{container}} exported\nexported to {words}\n::::"
 
 
 # -- dependencies ----------------------------------------------------------------------

@@ -39,9 +39,13 @@ PARTS = {
 NAMES = {
     "recurrent": "Recurrent networks",
     "self_attention": "Self-attention, simply",
-    "pretrained": "Pretrained models",
+    "pretrained": "Marian, in and out",
+    "gpt2_bert": "GPT-2 and BERT",
     "bleu": "BLEU",
     "multi30k": "Multi30k",
+    "race": "A race",
+    "variations": "Table 3",
+    "inside": "Inside the heads",
     "schedule": "Warm-up",
     "trainer": "The loop",
     "checkpoint": "Checkpoints",
@@ -51,10 +55,12 @@ NAMES = {
     "scale": "Many devices",
     "ctranslate2": "CTranslate2",
     "onnx": "ONNX",
-    "language_model": "GPT",
+    "language_model": "Text generation",
     "masked_language_model": "BERT",
     "since_2017": "Since 2017",
 }
+# A row has at most so many boxes to a line: their words must be legible.
+ACROSS = 5
 # The boxes of Figure 1: chapter, name, x, y from the figure's top, width, height.
 LEFT, RIGHT, FIGURE_1_HEIGHT = 190, 620, 552
 Spot = tuple[str, str, float, float, float, float]
@@ -106,8 +112,13 @@ TIP = """
 """
 
 
-def box(room: str, stem: str, name: str, x: float, y: float, w: float, h: float) -> str:
-    """One chapter: a link with its name and, below or beside it, its module."""
+def box(
+    room: str, stem: str, name: str, x: float, y: float, w: float, h: float, again: bool
+) -> str:
+    """One chapter: a link with its name and, below or beside it, its module.
+
+    The Tab key stops at the first of several boxes of a chapter, not `again`.
+    """
     chapter = f"{room}/{stem}"
     module = (ROOT / "annotated_transformer" / f"{chapter}.py").exists()
     under = f"{stem}.py" if module else "a chapter alone"
@@ -120,16 +131,16 @@ def box(room: str, stem: str, name: str, x: float, y: float, w: float, h: float)
             (x + w / 2, y + h / 2 + 14, "middle"),
         ]
     )
-    texts = "".join(
+    texts = " ".join(
         f'<text class="{kind}" x="{left:g}" y="{top:g}" font-size="{size}" '
         f'text-anchor="{anchor}">{escape(text)}</text>'
         for (left, top, anchor), kind, size, text in zip(
-            places, ("name", "module"), (13.5, 10.5), (name, under), strict=True
+            places, ("name", "module"), (13.5, 11.5), (name, under), strict=True
         )
     )
-    colour = COLOURS[room]
+    colour, skip = COLOURS[room], ' tabindex="-1"' if again else ""
     return (
-        f'<a href="{chapter}.html" aria-label="{escape(name)}: chapter {chapter}">'
+        f'<a href="{chapter}.html"{skip}>'
         f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6" '
         f'fill="{colour}" fill-opacity=".13" stroke="{colour}" stroke-width="1.4"/>'
         f"{texts}</a>"
@@ -150,18 +161,19 @@ def shelf(room: str, y: float, height: float, title: str, section: str) -> str:
 
 @cache
 def chapters() -> dict[str, list[str]]:
-    """The chapters of each part, in reading order."""
+    """The parts and their chapters, in reading order."""
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
     files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    rooms = dict.fromkeys(file.partition("/")[0] for file in files)
     return {
         room: [file.partition("/")[2] for file in files if file.startswith(f"{room}/")]
-        for room in PARTS
+        for room in [*(room for room in rooms if room in PARTS), *PARTS]
     }
 
 
 def height(room: str) -> int:
-    """How high a part is: a row has at most seven boxes to a line."""
-    lines = -(-len(chapters()[room]) // 7)
+    """How high a part is."""
+    lines = -(-len(chapters()[room]) // ACROSS)
     return FIGURE_1_HEIGHT if room == "model" else 12 + 60 * lines
 
 
@@ -178,8 +190,8 @@ def spots(room: str) -> list[Spot]:
             (stem, name, x, y + top("model"), width, high)
             for stem, name, x, y, width, high in FIGURE_1
         ]
-    stems, gap, left, right = chapters()[room], 10, 136, 930
-    lines = -(-len(stems) // 7)
+    stems, gap, left, right = chapters()[room], 10, 148, 930
+    lines = -(-len(stems) // ACROSS)
     across = -(-len(stems) // max(lines, 1))
     width = min(190, (right - left - gap * (across - 1)) / max(across, 1))
     return [
@@ -203,7 +215,10 @@ def name_of(stem: str) -> str:
 def row(room: str) -> str:
     """A part's boxes on their ground."""
     parts = [shelf(room, top(room), height(room), *PARTS[room])]
-    return "\n".join([*parts, *(box(room, *spot) for spot in spots(room))])
+    stems = [spot[0] for spot in spots(room)]
+    for number, spot in enumerate(spots(room)):
+        parts.append(box(room, *spot, again=spot[0] in stems[:number]))
+    return "\n".join(parts)
 
 
 def figure_1() -> str:
@@ -244,6 +259,24 @@ def cover_map() -> str:
     )
 
 
+def as_list() -> str:
+    """The map for a narrow screen: the parts from the first to the last, and the
+    chapters of each.
+    """
+    lines = []
+    for room, stems in chapters().items():
+        links = "".join(
+            f'<li><a href="{room}/{stem}.html">{escape(name_of(stem))}</a></li>'
+            for stem in stems
+        )
+        title, section = PARTS[room]
+        lines.append(
+            f"<p><strong>{title}</strong> {section}</p>"
+            f'<ul style="--part:{COLOURS[room]}">{links}</ul>'
+        )
+    return "\n".join(lines)
+
+
 def put_map(app, docname: str, source: list[str]) -> None:
     """Sphinx event: the map in the place of `% map` in a notebook's text."""
     if (
@@ -252,7 +285,10 @@ def put_map(app, docname: str, source: list[str]) -> None:
     ):
         return
     notebook = json.loads(source[0])
-    raw = f'```{{raw}} html\n<div class="map">\n{cover_map()}\n</div>\n```'
+    raw = (
+        f'```{{raw}} html\n<div class="map">\n{cover_map()}\n</div>\n'
+        f'<div class="map-list">\n{as_list()}\n</div>\n```'
+    )
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             text = "".join(cell["source"])

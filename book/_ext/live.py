@@ -1,31 +1,42 @@
-"""What the page "Live" needs: its scripts and styles on that page alone, and the
-shipped model's weights in the built book, as a browser reads them (see tools/live.py).
+"""The Transformer in the reader's browser: scripts and styles of the page "Live" and of
+the form on the cover, and the shipped model's weights in the built book, as a browser
+reads them (see tools/live.py).
 """
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, MODEL = "live", "tatoeba-en-de"
+MODEL = "tatoeba-en-de"
+SCRIPTS = {  # by page; what they load besides, they load when a reader asks
+    "welcome": ["translate.js"],
+    "live": ["attention.js", "translate.js", "live.js"],
+}
 
 
 def write_weights(app) -> None:
-    """Sphinx event: the shipped model for the page, into the built book."""
+    """Sphinx event: the shipped model and the package's picture of attention, into the
+    built book.
+    """
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
+    from annotated_transformer.files import write_whole
     from annotated_transformer.loading import PRETRAINED
     from tools.live import write
 
     if app.builder.format == "html":
-        write(PRETRAINED / MODEL, Path(app.outdir, "_static", "live"))
+        out = Path(app.outdir, "_static", "live")
+        write(PRETRAINED / MODEL, out)
+        view = ROOT / "annotated_transformer" / "attention.js"
+        write_whole(out / view.name, view.read_bytes())
 
 
 def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Sphinx event: the page loads its scripts and styles; no other page does."""
-    if pagename == PAGE:
+    """Sphinx event: these pages load their scripts and styles; no other page does."""
+    if pagename in SCRIPTS:
         app.add_css_file("live/live.css")
-        for name in ("transformer.js", "live.js"):
-            app.add_js_file(f"live/{name}", loading_method="defer")
+    for name in SCRIPTS.get(pagename, []):
+        app.add_js_file(f"live/{name}", loading_method="defer")
 
 
 def setup(app):

@@ -1,0 +1,31 @@
+"""The subjects of book/index.yml, as entries of the index, which the search knows too,
+and how the search ranks what it finds.
+"""
+
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from sphinx import addnodes
+
+BOOK = Path(__file__).resolve().parents[1]
+
+
+def use_scorer(app, config) -> None:
+    """Sphinx event: chapters come before the pages that list names."""
+    config.html_search_scorer = str(BOOK / "scorer.js")
+
+
+def add_subjects(app, doctree: nodes.document) -> None:
+    """Sphinx event: a chapter's subjects lead to its title."""
+    subjects = yaml.safe_load((BOOK / "index.yml").read_text(encoding="utf-8"))
+    title = next(doctree.findall(nodes.section), None)
+    for subject in subjects.get(app.env.docname, []) if title is not None else []:
+        entry = ("single", subject, title["ids"][0], "main", None)
+        doctree.insert(0, addnodes.index(entries=[entry]))
+
+
+def setup(app):
+    app.connect("config-inited", use_scorer)
+    app.connect("doctree-read", add_subjects)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
