@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .engine.runs import fit as fit
     from .engine.runs import prepare as prepare
     from .errors import UserError as UserError
+    from .files import verify as verify
     from .loading import load as load
     from .model.config import TransformerConfig as TransformerConfig
     from .model.config import preset as preset
@@ -45,6 +46,7 @@ _HOMES = {
     "preset": "model.config",
     "recipe": "training.recipes",
     "train": "training.trainer",
+    "verify": "files",
 }
 
 __all__ = ["__version__", *_HOMES]

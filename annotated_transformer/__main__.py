@@ -1,5 +1,20 @@
 """`python -m annotated_transformer` is the command line."""
 
-from .cli import main
+import os
+import signal
 
-main()
+
+def main() -> None:
+    """Run the command line, which a Ctrl-C ends in silence while it is imported, too."""
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from .cli import main as run
+
+    if ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ new kind of model is a new line there.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,11 @@ def load(
     device: "str | torch.device | None" = None,
     precision: str = "float32",
     engine: str = "torch",
-) -> "Translator":
+) -> "Translator | Any":
     """The translator of a model, by its name or its place.
+
+    A folder that holds a machine of another kind (a classifier, a language model, …)
+    opens as that machine, in float32; `precision` and `engine` are for translators.
 
     `name` is that of a model which comes with the package, a run's folder, a model folder (trained or imported),
     a Marian directory as it was downloaded, or "owner/name" on the Hugging Face Hub.
@@ -51,7 +55,10 @@ def load(
     place = find_device(device)
     if engine == "ctranslate2" and device is None and place.type == "mps":
         place = find_device("cpu")  # CTranslate2 has no Metal
-    model, tokenizer = open_model(name, place)
+    kind, folder = find_model(name)
+    if kind.open:
+        return kind.open(folder, place)
+    model, tokenizer = open_model(folder, place)
     return Translator(model, tokenizer, ENGINES[engine](model, tokenizer, precision))
 
 
@@ -76,8 +83,21 @@ def _ctranslate2(
 ) -> "SearchEngine":
     from .engine.ctranslate2 import CTranslate2Engine
 
+    check_transformer(model, "CTranslate2")
     device = model.tgt_embedding.weight.device
     return CTranslate2Engine(model, tokenizer, precision, device)
+
+
+def check_transformer(model: Any, program: str) -> None:
+    """Raises: UserError for a model that is none, for a program that knows no other."""
+    from .model.transformer import Transformer
+
+    changed = getattr(model.config, "parts", None)
+    if changed or not isinstance(model, Transformer):
+        raise UserError(
+            f"{program} knows the paper's Transformer alone, and this is a "
+            f"{model.config.kind} model: take the engine 'torch'"
+        )
 
 
 ENGINES = {"torch": _torch, "plain": _plain, "ctranslate2": _ctranslate2}
@@ -135,7 +155,8 @@ class Kind:
     """One kind of thing that holds a model: how to know it, and how to open it.
 
     `follow` is for a name that stands for a folder: it finds that folder, which is then
-    of another kind. The other two read a folder.
+    of another kind. `config` and `read` are for a translator's folder, `open` for that
+    of any other machine.
     """
 
     title: str
@@ -143,6 +164,7 @@ class Kind:
     follow: Callable[[str], Path] | None = None
     config: "Callable[[Path], TransformerConfig] | None" = None
     read: "Callable[[Path, torch.device], tuple[Any, Any]] | None" = None
+    open: "Callable[[Path, torch.device], Any] | None" = None
 
 
 def open_model(
@@ -153,7 +175,8 @@ def open_model(
     Raises: UserError as `load`.
     """
     kind, folder = find_model(name)
-    assert kind.read
+    if not kind.read:
+        raise UserError(f"{name} holds {kind.title}, which doesn't translate")
     return kind.read(folder, device)
 
 
@@ -163,7 +186,8 @@ def architecture(name: str | Path) -> "TransformerConfig":
     Raises: UserError as `load`.
     """
     kind, folder = find_model(name)
-    assert kind.config
+    if not kind.config:
+        raise UserError(f"{name} holds {kind.title}, which doesn't translate")
     return kind.config(folder)
 
 
@@ -172,6 +196,10 @@ def find_model(name: str | Path) -> tuple[Kind, Path]:
 
     Raises: UserError for a name of no kind.
     """
+    from .files import restore
+
+    for folder in (Path(name), Path(name) / "model"):
+        restore(folder)
     for kind in KINDS:
         if kind.fits(str(name)):
             if kind.follow:
@@ -227,6 +255,76 @@ def _read_marian(folder: Path, device: "torch.device") -> tuple[Any, Any]:
     from .after.pretrained import load_marian
 
     return load_marian(folder, device)
+
+
+def _is_recurrent(name: str) -> bool:
+    from .translation.race import is_recurrent
+
+    return _has_config(name) and is_recurrent(name)
+
+
+def _recurrent_config(folder: Path) -> Any:
+    from .translation.race import read_recurrent_config
+
+    return read_recurrent_config(folder)
+
+
+def _read_recurrent(folder: Path, device: "torch.device") -> tuple[Any, Any]:
+    from .translation.race import load_recurrent
+
+    return load_recurrent(folder, device)
+
+
+def _is_since_2017(name: str) -> bool:
+    from .after.since_2017 import is_since_2017
+
+    return _has_config(name) and is_since_2017(name)
+
+
+def _since_2017_config(folder: Path) -> "TransformerConfig":
+    from .after.since_2017 import Since2017Config
+    from .training.checkpoint import read_config
+
+    return read_config(folder, Since2017Config)
+
+
+def _read_since_2017(folder: Path, device: "torch.device") -> tuple[Any, Any]:
+    from .after.since_2017 import load_since_2017
+
+    return load_since_2017(folder, device)
+
+
+def _machine(folder: str | Path) -> str:
+    """Which machine of after/ a folder holds; "" for a translator or for nothing."""
+    from .files import read_json
+
+    if not _has_config(str(folder)):
+        return ""
+    about = read_json(Path(folder) / "config.json").get("architecture")
+    kind = about.get("kind") if isinstance(about, dict) else None
+    return kind if kind in MACHINES else ""
+
+
+def _is_machine(name: str) -> bool:
+    return bool(_machine(name))
+
+
+def _open_machine(folder: Path, device: "torch.device") -> Any:
+    module = import_module(f".after.{_machine(folder)}", __package__)
+    return module.open_machine(folder, device)
+
+
+def _is_text_checkpoint(name: str) -> bool:
+    from .files import read_json
+
+    path = Path(name) / "config.json"
+    return path.is_file() and read_json(path).get("model_type") in ("gpt2", "bert")
+
+
+def _open_text_checkpoint(folder: Path, device: "torch.device") -> Any:
+    from .after.gpt2_bert import open_machine
+
+    return open_machine(folder, device)
 
 
 def _is_marian_directory(name: str) -> bool:
@@ -290,7 +388,7 @@ def download(name: str) -> Path:
             f"{name} is no folder here, and to look for it on the Hugging Face Hub "
             "takes huggingface_hub: pip install huggingface_hub"
         ) from None
-    texts, weights = ["*.json", "*.spm", "*.safetensors"], "pytorch_model.bin"
+    texts, weights = ["*.json", "*.txt", "*.spm", "*.safetensors"], "pytorch_model.bin"
     try:
         folder = Path(snapshot_download(name, allow_patterns=texts))
         if not any(folder.glob("*.safetensors")):
@@ -307,6 +405,16 @@ def download(name: str) -> Path:
 # In the order in which `load` asks them: a folder of one of the shapes that are easy to
 # tell comes before the model folder that this package writes, whose reader says best
 # what is wrong with a folder that is none.
+# Machines that don't translate: the `kind` in their config.json is the name of the
+# module of after/ that has their `open_machine(folder, device)`.
+MACHINES: tuple[str, ...] = (
+    "classifier",
+    "language_model",
+    "masked_language_model",
+    "vision",
+    "series",
+)
+
 KINDS = (
     Kind("a shipped model", lambda name: name in shipped(), follow=_shipped),
     Kind("a run's folder", _is_run, follow=_model_of_run),
@@ -316,7 +424,23 @@ KINDS = (
         config=_marian_config,
         read=_read_marian,
     ),
+    Kind(
+        "a checkpoint of GPT-2 or BERT", _is_text_checkpoint, open=_open_text_checkpoint
+    ),
     Kind("an imported model", _is_imported, config=_imported_config, read=_read_marian),
+    Kind(
+        "a recurrent translator",
+        _is_recurrent,
+        config=_recurrent_config,
+        read=_read_recurrent,
+    ),
+    Kind(
+        "a translator with parts of today",
+        _is_since_2017,
+        config=_since_2017_config,
+        read=_read_since_2017,
+    ),
+    Kind("a machine of another kind", _is_machine, open=_open_machine),
     Kind("a model folder", _has_config, config=_trained_config, read=_read_trained),
     Kind("a model of the Hub", _is_hub_id, follow=download),
 )

@@ -4,10 +4,14 @@ where they are.
 
 import os
 import sys
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
+from browser import CHROMIUM, Browser, Served
 from jaxtyping import install_import_hook
 
 # Every function of the package checks the shapes and types of its signature while the
@@ -41,6 +45,25 @@ def data_root() -> Path:
     return Path(folder)
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The one window that all tests of pages share."""
+    if not CHROMIUM:
+        pytest.skip("no Chromium is installed")
+    with Browser() as window:
+        yield window
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[str]:
+    """The address of the built book on a server of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Served)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Call the command line in this process: status, standard output and error."""
@@ -56,3 +79,12 @@ def run(monkeypatch, capsys):
         return ended.value.code or 0, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script that finds faults of access."""
+    script = ROOT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists():
+        pytest.skip("axe is not installed: run npm ci --prefix tests")
+    return script.read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """data/batching: storage and its faults, budgets, padding, parts, resuming, memory."""
 
+import hashlib
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
 from annotated_transformer.errors import UserError
+from annotated_transformer.files import sha256_of
 from annotated_transformer.model.config import BOS, EOS, PAD
 
 DATA = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
@@ -150,7 +152,7 @@ def test_damaged_directories_are_one_clear_error(tokenizer, tmp_path, name, dama
         whole[: len(whole) // 2 if damage == "half" else 0]
     )
     with pytest.raises(
-        UserError, match=f"{name} (is missing|can't be read)|build them again"
+        UserError, match=f"{name} (is missing|is not the file)|build them again"
     ):
         TokenizedPairs.open(tmp_path / "p")
 
@@ -161,16 +163,20 @@ def test_a_flipped_bit_and_a_newer_format_are_seen(tokenizer, tmp_path):
     flipped = bytearray(tokens.read_bytes())
     flipped[7] ^= 1
     tokens.write_bytes(flipped)
-    with pytest.raises(UserError, match="src.tokens was cut short or changed"):
+    with pytest.raises(UserError, match="src.tokens is not the file that was written"):
         TokenizedPairs.open(tmp_path / "p")
     found = json.loads(about.read_text())
+    (tmp_path / "p" / "manifest.json").unlink()
+    with pytest.raises(UserError, match="manifest.json is missing"):
+        TokenizedPairs.open(tmp_path / "p")
+    found |= {"format": 1}
     about.write_text(json.dumps(found | {"src": found["src"] | {"dtype": "float16"}}))
     with pytest.raises(
         UserError, match="src.tokens has numbers of an unknown type, 'float16'"
     ):
         TokenizedPairs.open(tmp_path / "p")
-    about.write_text(json.dumps(found | {"format": 2}))
-    with pytest.raises(UserError, match="format 2, but this version reads format 1"):
+    about.write_text(json.dumps(found | {"format": 3}))
+    with pytest.raises(UserError, match="format 3, but this version reads formats 1"):
         TokenizedPairs.open(tmp_path / "p")
 
 
@@ -180,6 +186,41 @@ def test_changed_offsets_are_seen(tokenizer, tmp_path):
     changed = bytearray(path.read_bytes())
     changed[-80] ^= 1
     path.write_bytes(changed)
+    with pytest.raises(UserError, match="src.offsets.npy is not the file"):
+        TokenizedPairs.open(tmp_path / "p")
+
+
+def older(folder):
+    """Make a folder one of format 1, whose hashes stood in pairs.json."""
+    (folder / "manifest.json").unlink()
+    about = json.loads((folder / "pairs.json").read_text()) | {"format": 1}
+    for side in ("src", "tgt"):
+        offsets = np.load(folder / f"{side}.offsets.npy")
+        about[side] |= {
+            "sha256": sha256_of(folder / f"{side}.tokens"),
+            "offsets_sha256": hashlib.sha256(offsets.data).hexdigest(),
+        }
+    (folder / "pairs.json").write_text(json.dumps(about))
+
+
+def test_a_folder_of_format_1_is_read_and_held(pairs, tokenizer, tmp_path):
+    TokenizedPairs.build(TEXTS, tokenizer, tmp_path / "p")
+    older(tmp_path / "p")
+    assert (TokenizedPairs.open(tmp_path / "p").src_tokens == pairs.src_tokens).all()
+    path = tmp_path / "p" / "tgt.tokens"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(UserError, match="tgt.tokens was cut short or changed"):
+        TokenizedPairs.open(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': '<i8', 'shape': (", b"(" * 9000, b"\xff\xfe", b""]
+)
+def test_an_odd_header_of_offsets_is_one_error(tokenizer, tmp_path, header):
+    TokenizedPairs.build(TEXTS[:20], tokenizer, tmp_path / "p")
+    older(tmp_path / "p")
+    path = tmp_path / "p" / "src.offsets.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(UserError, match="src.offsets.npy does not fit"):
         TokenizedPairs.open(tmp_path / "p")
 
@@ -392,3 +433,9 @@ def test_five_million_pairs_need_less_than_four_gib(tmp_path):
         and found["vocabulary"]["vocabulary"] == 37_000
     )
     assert found["peak_gib"] < 4
+
+
+def test_a_place_behind_the_end_of_its_epoch_is_refused(pairs):
+    found = batches(pairs, 512, start=(3, 10_000))
+    with pytest.raises(UserError, match=r"place \(3, 10000\) .*: epoch 3 has only"):
+        next(found)

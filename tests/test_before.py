@@ -19,7 +19,7 @@ from annotated_transformer.before.self_attention import (
 @pytest.fixture
 def model() -> RecurrentModel:
     torch.manual_seed(0)
-    return RecurrentModel(RecurrentConfig(20, 30, d_model=16)).eval()
+    return RecurrentModel(RecurrentConfig(20, 30, False, d_model=16)).eval()
 
 
 @pytest.fixture
@@ -40,7 +40,8 @@ def test_additive_attention_is_the_formula():
     part = AdditiveAttention(4).double()
     state, memory = torch.randn(1, 4).double(), torch.randn(1, 3, 4).double()
     with torch.no_grad():
-        found, weights = part(state, memory, torch.tensor([[True, True, False]]))
+        mask = torch.tensor([[True, True, False]])
+        found, weights = part(state, memory, part.U(memory), mask)
         score = [
             part.v.weight[0] @ torch.tanh(part.W.weight @ state[0] + part.U.weight @ h)
             for h in memory[0, :2]

@@ -24,6 +24,7 @@ from annotated_transformer.translation.bleu import (
     split_compounds,
     tokenize_13a,
 )
+from benchmarks.paper.bleu_microscope import FIELDS, microscope
 
 HYPOTHESES = [
     "The dog bit the man.",
@@ -447,6 +448,26 @@ def test_one_recorded_system_is_reproduced_by_every_convention(
         name: round(s["value"], 2) for name, s in recorded.items()
     }
     assert results[0].value == pytest.approx(entry["published"]["bleu"], abs=0.005)
+
+
+def test_the_microscope_agrees_with_the_scores(root):
+    found = microscope(HYPOTHESES, REFERENCES[0])
+    assert list(found) == list(FIELDS)
+    named = {each.name: each.value for each in scores(HYPOTHESES, REFERENCES[0], "en")}
+    both = {name: value for name, value in found.items() if f"BLEU {name}" in named}
+    assert len(both) == 6
+    for name, value in both.items():
+        assert value == pytest.approx(named[f"BLEU {name}"], abs=1e-4)
+
+    folder = root / "results" / "paper"
+    seen, known = (
+        json.loads((folder / name).read_text(encoding="utf-8"))["systems"]
+        for name in ("bleu-microscope.json", "newstest2017-systems.json")
+    )
+    for system, row in seen.items():
+        for name in both:
+            recorded = known[system]["scores"][f"BLEU {name}"]["value"]
+            assert row[name] == pytest.approx(recorded, abs=1e-3)
 
 
 def test_multi30k_reference_has_the_published_length(data_root):

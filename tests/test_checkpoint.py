@@ -6,6 +6,7 @@ import math
 import os
 import resource
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_run import data
 
-from annotated_transformer import files
+from annotated_transformer import files, load
 from annotated_transformer.data.tokenizer import train_tokenizer
-from annotated_transformer.files import sha256_of, whole_folder
+from annotated_transformer.errors import UserError
+from annotated_transformer.files import sha256_of, verify, whole_folder, write_manifest
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
@@ -70,7 +72,8 @@ def test_what_is_saved_comes_back(folder):
     assert tokenizer.encode_source(["ba du"]) == data()[0].encode_source(["ba du"])
     assert model.src_embedding.weight is model.tgt_embedding.weight
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["config.json", "model.safetensors", "text.json", "tokenizer.json"]
+    others = ["manifest.json", "model.safetensors", "text.json", "tokenizer.json"]
+    assert names == ["config.json", *others]
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
@@ -111,7 +114,6 @@ def poison(folder, value):
     weights = load_file(path)
     weights[sorted(weights)[-1]].flatten()[3] = value
     save_file(weights, path)
-    edit(folder / "config.json", weights_sha256=sha256_of(path))
 
 
 def move_last_id(path):
@@ -133,22 +135,21 @@ def other_architecture(**changes):
     return lambda folder: edit_architecture(folder / "config.json", **changes)
 
 
-NEWER = "format 2 and this version reads 1"
+NEWER = "format 3 and this version reads 2"
 FAULTS = {
     "no weights": (weights_fault(Path.unlink), "model.safetensors is missing"),
     "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json"),
     "truncated": (weights_fault(cut), "is damaged"),
     "empty": (weights_fault(lambda path: path.write_bytes(b"")), "is damaged"),
-    "altered": (weights_fault(flip), "not the file that was saved here"),
     "not a number": (lambda f: poison(f, math.nan), "no finite numbers"),
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "config cut": (lambda f: cut(f / "config.json"), "can't be read"),
     "config not UTF-8": (config_fault("\xff\xfe"), "can't be read"),
     "config a list": (config_fault("[]"), "holds no JSON object"),
     "foreign": (config_fault('{"model_type": "bart"}'), "annotated-transformer import"),
-    "newer": (lambda f: edit(f / "config.json", format=2), NEWER),
-    "newer, of other fields": (config_fault('{"format": 2, "model": {}}'), NEWER),
+    "newer": (lambda f: edit(f / "config.json", format=3), NEWER),
+    "newer, of other fields": (config_fault('{"format": 3, "model": {}}'), NEWER),
     "without architecture": (config_fault('{"format": 1}'), "names no architecture"),
     "an id too large": (
         lambda f: move_last_id(f / "tokenizer.json"),
@@ -169,9 +170,84 @@ FAULTS = {
 def test_each_fault_is_named(folder, fault):
     spoil, message = FAULTS[fault]
     spoil(folder)
+    write_manifest(folder, "test")  # as if all of it had been written so
     with pytest.raises(ValueError, match=message) as caught:
         load_model(folder)
     assert str(folder) in str(caught.value)
+
+
+def older(folder):
+    """Make a folder one of format 1, which had the hashes in its other files."""
+    (folder / "manifest.json").unlink()
+    sha256 = sha256_of(folder / "model.safetensors")
+    edit(folder / "config.json", format=1, weights_sha256=sha256)
+    if (folder / "progress.json").exists():
+        sha256 = sha256_of(folder / "optimizer.safetensors")
+        edit(folder / "progress.json", optimizer_sha256=sha256)
+
+
+def test_a_folder_of_format_1_is_read_and_its_weights_are_held(folder):
+    older(folder)
+    assert same(load_model(folder)[0], new_model())
+    flip(folder / "model.safetensors")
+    with pytest.raises(UserError, match="not the file that was saved here"):
+        load_model(folder)
+
+
+def test_a_checkpoint_of_format_1_is_read_and_held(tmp_path):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    older(tmp_path / "c")
+    assert load_checkpoint(tmp_path / "c", model, optimizer) == {"step": 1}
+    flip(tmp_path / "c" / "optimizer.safetensors")
+    with pytest.raises(UserError, match="not the file that was saved here"):
+        load_checkpoint(tmp_path / "c", model, optimizer)
+
+
+ODD = [torch.float8_e4m3fn, torch.bool, torch.int64, torch.complex64]
+
+
+@pytest.mark.parametrize("kind", ODD, ids=str)
+def test_weights_of_odd_types_are_refused(folder, kind):
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    name = sorted(weights)[0]
+    save_file(weights | {name: weights[name].to(kind)}, path)
+    verify(folder, accept=True)
+    with pytest.raises(UserError, match=f"{name}' is of type {kind}"):
+        load_model(folder)
+
+
+def test_a_header_cannot_promise_more_than_the_file_holds(folder):
+    """So weights never take more memory than their file has bytes."""
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["decoder.layers.0.feed_forward.W_1.bias"] = {
+        "dtype": "F32",
+        "shape": [2**40],
+        "data_offsets": [0, 2**42],
+    }
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
+    verify(folder, accept=True)
+    with pytest.raises(UserError, match="is damaged"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"N": 10**7}, {"d_model": 2**30}, {"d_ff": 2**30}, {"N": 2**31 - 1}],
+    ids=str,
+)
+def test_sizes_that_no_machine_has_are_refused_at_once(folder, sizes):
+    edit_architecture(folder / "config.json", **sizes)
+    verify(folder, accept=True)
+    start = time.process_time()
+    with pytest.raises(UserError, match="don't belong together"):
+        load_model(folder)
+    assert time.process_time() - start < 1
 
 
 def test_what_the_new_folder_would_not_have_is_not_deleted(folder):
@@ -198,10 +274,10 @@ def test_a_run_given_for_a_model_gets_a_hint(folder):
 
 
 DAMAGE = [
-    ("optimizer.safetensors", cut, "is damaged"),
+    ("optimizer.safetensors", cut, "not the file"),
     ("optimizer.safetensors", flip, "not the file"),
     ("optimizer.safetensors", Path.unlink, "is missing"),
-    ("progress.json", cut, "can't be read"),
+    ("progress.json", cut, "not the file"),
     ("progress.json", Path.unlink, "is missing"),
     ("model.safetensors", flip, "not the file"),
 ]
@@ -218,6 +294,28 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(
     with pytest.raises(ValueError, match=message):
         load_checkpoint(tmp_path / "c", other, adam(other))
     assert same(other, new_model(5))
+
+
+@pytest.mark.parametrize("step", [{}, "relu", None, -1, 10**400, 1.5])
+def test_a_step_that_is_no_number_is_refused(tmp_path, step):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    edit(tmp_path / "c" / "progress.json", step=step)
+    verify(tmp_path / "c", accept=True)
+    with pytest.raises(UserError, match="step is .*, and no number"):
+        load_checkpoint(tmp_path / "c", model, optimizer)
+
+
+def test_averages_of_another_shape_are_refused(tmp_path):
+    model, optimizer = trained()
+    save_checkpoint(tmp_path / "c", model, data()[0], optimizer, {"step": 1})
+    path = tmp_path / "c" / "optimizer.safetensors"
+    moments = load_file(path)
+    name = sorted(moments)[0]
+    save_file(moments | {name: torch.zeros(3)}, path)
+    verify(tmp_path / "c", accept=True)
+    with pytest.raises(UserError, match=f"{name} has shape"):
+        load_checkpoint(tmp_path / "c", model, optimizer)
 
 
 def test_a_checkpoint_brings_back_adam(tmp_path):
@@ -345,14 +443,44 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, name, text):
     assert (tmp_path / "documents" / name).read_text() == text
 
 
-def test_a_draft_left_by_a_killed_process_is_no_obstacle(folder):
-    left = folder.with_name(".draft-model.0123abcd")
-    shutil.copytree(folder, left)
-    shutil.copytree(folder, folder.with_name(".old-model"))
+def test_what_a_killed_process_left_is_swept_up_by_the_next(folder):
+    for name in (".draft-model.0123abcd", ".old-model", ".draft-model.eins"):
+        shutil.copytree(folder, folder.with_name(name))
+    folder.with_name(".lock-model").write_text("{}")
     save_model(folder, new_model(1), data()[0])
-    assert same(load_model(folder)[0], new_model(1)) and set(
-        folder.parent.iterdir()
-    ) == {folder, left}
+    assert same(load_model(folder)[0], new_model(1))
+    names = {path.name for path in folder.parent.iterdir()}
+    assert names == {"model", ".draft-model.eins"}, "the last is somebody else's"
+
+
+def test_what_was_there_before_a_kill_between_two_renames_comes_back(folder):
+    aside = folder.with_name(".old-model")
+    folder.rename(aside)
+    assert same(load_model(folder)[0], new_model(0)) and not aside.exists()
+    folder.rename(aside)
+    written = checkpoint.written_here
+    with pytest.raises(RuntimeError), whole_folder(folder, written, "test"):
+        raise RuntimeError
+    assert same(load_model(folder)[0], new_model(0)) and not aside.exists()
+    folder.rename(aside)
+    load(folder, device="cpu")
+    folder.rename(aside)
+    load(folder.parent, device="cpu")  # a run, whose model this may be
+    assert not aside.exists()
+
+
+def test_a_model_in_a_place_that_is_read_only_is_not_put_right(folder, monkeypatch):
+    folder.rename(folder.with_name(".old-model"))
+    real = os.open
+
+    def refuse(path, *arguments):
+        if str(path).endswith(".lock-model"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ValueError, match="rename .*.old-model to .*model"):
+        load_model(folder)
 
 
 def test_the_files_of_a_model_are_as_readable_as_its_folder(tmp_path):
@@ -367,7 +495,7 @@ def test_the_files_of_a_model_are_as_readable_as_its_folder(tmp_path):
 
 
 def test_two_who_save_to_one_place_write_no_mixture(folder):
-    with whole_folder(folder, checkpoint.written_here) as first:
+    with whole_folder(folder, checkpoint.written_here, "test") as first:
         checkpoint.write_model(
             first, dict(new_model(1).named_parameters()), new_model(1).config, data()[0]
         )
@@ -475,6 +603,7 @@ def test_target_vocabularies_are_compared_as_well(tmp_path):
         save_model(tmp_path / name, new_model(**sizes), tokenizer)
     path = tmp_path / "b" / "target_tokenizer.json"
     path.write_text(path.read_text().replace('"z"', '"q"'))
+    verify(tmp_path / "b", accept=True)
     with pytest.raises(ValueError, match="target_tokenizer.json and can't be averaged"):
         average_checkpoints([tmp_path / "a", tmp_path / "b"], tmp_path / "mean")
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import torch
 from tiny_run import train_arguments
 
 import annotated_transformer
-from annotated_transformer import cli
+from annotated_transformer import cli, verify
 from annotated_transformer.cli import options
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
@@ -70,7 +71,8 @@ def lines(path, *texts):
 
 def test_every_command_has_help_with_an_example(run):
     commands = (
-        "train translate evaluate score attend average info corpora export import"
+        "train translate evaluate score attend average info corpora export import "
+        "reproduce"
     )
     for command in commands.split():
         status, out, _ = run(command, "--help")
@@ -217,9 +219,9 @@ def test_attend_writes_one_page_with_every_head(run, model, tmp_path):
     status, out, _ = run("attend", "-m", model, "March 3", "--out", page)
     assert str(page) in out.replace("\n", "")
     text = page.read_text(encoding="utf-8")
-    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    data = text.split("panels='")[1].split("'>")[0]
     assert status == 0 and "https://" not in text
-    for panel in data["panels"]:
+    for panel in json.loads(unescape(data)):
         weights = torch.tensor(panel["weights"])
         assert weights.shape == (1, 2, len(panel["queries"]), len(panel["keys"]))
         assert torch.allclose(weights.sum(-1), torch.ones(()), atol=0.01)
@@ -488,6 +490,7 @@ def test_a_config_that_asks_for_far_more_than_there_is(run, model, tmp_path):
     about = json.loads((own / "config.json").read_text())
     about["architecture"]["N"] = 10**9
     (own / "config.json").write_text(json.dumps(about))
+    verify(own, accept=True)
     refused(
         run("translate", "-m", own, "March 3"),
         "config.json asks for",
@@ -512,7 +515,7 @@ def test_a_translation_loads_no_library_that_it_does_not_need(model):
         "import sys; from annotated_transformer.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = 'accelerate altair babel matplotlib num2words sacrebleu sacremoses "
+        "heavy = 'accelerate babel matplotlib num2words sacrebleu sacremoses "
         "transformers'.split()\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )
@@ -725,13 +728,15 @@ def flip_a_byte(folder):
 
 
 def foreign_config(folder):
-    (folder / "config.json").write_text('{"model_type": "bert"}')
+    (folder / "config.json").write_text('{"model_type": "t5"}')
+    verify(folder, accept=True)
     return "no model folder of this package"
 
 
 def newer_format(folder):
     about = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(about | {"format": 99}))
+    verify(folder, accept=True)
     return "99"
 
 
@@ -842,6 +847,7 @@ def test_invisible_characters_are_named_by_their_number(run, model):
 def test_a_config_that_only_nests(run, model, tmp_path):
     folder = shutil.copytree(model, tmp_path / "deep")
     (folder / "config.json").write_text("[" * 200_000)
+    verify(folder, accept=True)
     refused(run("translate", "-m", folder, "March 3"), "config.json can't be read")
 
 
@@ -1038,6 +1044,38 @@ def test_a_second_interruption_ends_at_once_and_cleanly():
         assert process.stdout.read() + process.stderr.read() == ""
 
 
+def test_an_interruption_that_no_exception_can_carry_ends_at_once():
+    code = (
+        "import signal, sys, weakref; from annotated_transformer import cli\n"
+        "class Thing: pass\n"
+        "thing = Thing()\n"
+        "def interrupt(*_): signal.raise_signal(signal.SIGINT)\n"
+        "def command(**_): weakref.finalize(thing, interrupt)\n"
+        "cli.app = command\n"
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interruption_while_the_command_line_is_imported(tmp_path):
+    module = "import signal; signal.raise_signal(signal.SIGINT)"
+    (tmp_path / "typer.py").write_text(module)
+    done = subprocess.run(
+        [sys.executable, "-m", "annotated_transformer", "info"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_nobody_reads_any_more(model, tmp_path):
     source = lines(tmp_path / "in.en", *["March 3"] * 2000)
     command = (
@@ -1049,14 +1087,49 @@ def test_nobody_reads_any_more(model, tmp_path):
     assert "error" not in done.stderr
 
 
-@pytest.mark.parametrize("error", [ValueError, TypeError, RuntimeError, KeyError])
-def test_a_fault_of_the_package_is_no_mistake_of_the_user(run, monkeypatch, error):
+class Panic(BaseException):
+    """No Exception, as what a panic of a library in Rust raises."""
+
+
+FAULTS = [ValueError, TypeError, RuntimeError, KeyError, RecursionError, Panic]
+
+
+@pytest.mark.parametrize("error", FAULTS)
+def test_a_fault_of_the_package_is_one_line_that_says_how_to_report_it(
+    run, monkeypatch, error
+):
     def faulty(*_, **__):
-        raise error("a bug")
+        raise error("a bug\nin two lines")
 
     monkeypatch.setattr("annotated_transformer.loading.load", faulty)
-    with pytest.raises(error, match="a bug"):
-        run("translate", "March 3")
+    status, out, err = run("translate", "March 3")
+    assert status == 70 and out == "" and err.count("\n") == 1
+    assert err.startswith(f"error: unforeseen {error.__name__}: ")
+    assert "a bug" in err and "(test_cli.py, line" in err
+    assert "--traceback" in err and cli.ISSUES in err
+    status, _, err = run("--traceback", "translate", "March 3")
+    assert status == 70 and err.startswith("Traceback") and "in faulty" in err
+    assert err.splitlines()[-1].startswith("error: unforeseen")
+
+
+def test_the_traceback_of_a_users_mistake(run):
+    status, _, err = run("--traceback", "translate", "-m", "nowhere", "March 3")
+    assert status == 2 and "Traceback" in err and "find_model" in err
+    assert err.splitlines()[-1].startswith("error: nowhere: there is no such model")
+
+
+def test_a_panic_of_the_tokenizers_is_one_line(run, monkeypatch):
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+
+    tokenizer = Tokenizer(BPE({"a": 0}, []))
+    tokenizer.enable_truncation(2, stride=2)
+    monkeypatch.setattr(
+        "annotated_transformer.loading.load", lambda *_, **__: tokenizer.encode("aaa")
+    )
+    status, _, err = run("translate", "March 3")
+    assert status == 70 and err.count("\n") == 1
+    assert err.startswith("error: unforeseen PanicException: `stride` must be ")
 
 
 def test_what_the_system_refuses_is_one_line(run, monkeypatch):

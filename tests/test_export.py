@@ -125,7 +125,7 @@ def test_nothing_is_replaced_and_nothing_half_written(tmp_path):
         export_marian(model, tokenizer, tmp_path / "file" / "below")
     with pytest.raises(ValueError, match="int9"):
         export_ctranslate2(model, tokenizer, tmp_path / "new", "int9")
-    with pytest.raises(RuntimeError), new_folder(tmp_path / "new") as draft:
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "new", "test") as draft:
         (draft / "half").write_text("x")
         raise RuntimeError
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full"]

@@ -55,7 +55,7 @@ def test_a_run_where_a_model_was_meant_gets_a_hint(tmp_path):
 def test_a_folder_is_replaced_whole(tmp_path):
     final = tmp_path / "folder"
     for text in ("old", "new"):
-        with whole_folder(final, anything) as draft:
+        with whole_folder(final, anything, "test") as draft:
             (draft / "a").write_text(text)
             assert not (final / "a").exists() or (final / "a").read_text() == "old"
     assert (final / "a").read_text() == "new"
@@ -66,7 +66,7 @@ def test_a_failure_leaves_the_old_folder_and_no_draft(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
     (final / "a").write_text("old")
-    with pytest.raises(RuntimeError), whole_folder(final, anything) as draft:
+    with pytest.raises(RuntimeError), whole_folder(final, anything, "test") as draft:
         (draft / "a").write_text("half")
         raise RuntimeError
     assert (final / "a").read_text() == "old"
@@ -75,7 +75,7 @@ def test_a_failure_leaves_the_old_folder_and_no_draft(tmp_path):
 
 def test_a_full_disk_is_one_clear_error(tmp_path):
     with pytest.raises(UserError, match="free some space"):
-        with whole_folder(tmp_path / "folder", anything):
+        with whole_folder(tmp_path / "folder", anything, "test"):
             raise OSError(28, "No space left on device")
     assert names(tmp_path) == []
 
@@ -85,12 +85,15 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
     final.mkdir()
     (final / "thesis.tex").write_text("all of it")
     with pytest.raises(UserError, match="holds other files"):
-        with whole_folder(final, lambda folder: False):
+        with whole_folder(final, lambda folder: False, "test"):
             pass
     with pytest.raises(UserError, match="also holds thesis.tex"):
-        with whole_folder(final, anything) as draft:
+        with whole_folder(final, anything, "test") as draft:
             (draft / "a").write_text("new")
-    with pytest.raises(UserError, match="not an empty folder"), new_folder(final):
+    with (
+        pytest.raises(UserError, match="not an empty folder"),
+        new_folder(final, "test"),
+    ):
         pass
     assert names(final) == ["thesis.tex"]
 
@@ -98,7 +101,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
 def test_a_link_to_a_folder_stays_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with whole_folder(tmp_path / "link", anything) as draft:
+    with whole_folder(tmp_path / "link", anything, "test") as draft:
         (draft / "a").write_text("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real" / "a").read_text() == "new"
@@ -129,12 +132,10 @@ def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
     path = tmp_path / "x"
     path.write_text("old")
 
-    def full(self, data):
-        with open(self, "wb") as file:
-            file.write(data[:1])
+    def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="x can't be written: No space left on device"):
         write_whole(path, b"new")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import chapters  # noqa: E402
 import launch  # noqa: E402
+import terms  # noqa: E402
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
@@ -86,8 +87,7 @@ def test_the_command_is_installed():
     scripts = importlib.metadata.entry_points(
         group="console_scripts", name=PROJECT["name"]
     )
-    assert [script.value for script in scripts] == ["annotated_transformer.cli:main"]
-    assert callable(next(iter(scripts)).load())
+    assert [script.load().__name__ for script in scripts] == ["main"]
 
 
 def test_every_target_of_the_makefile_is_in_its_help():
@@ -310,6 +310,20 @@ def test_a_docstring_is_plain_text():
     ]
 
 
+# -- promises --------------------------------------------------------------------------
+
+
+def test_each_promise_names_a_test_that_exists():
+    """And none stands there without one, but for what isn't promised."""
+    text = (ROOT / "nbs" / "promises.md").read_text(encoding="utf-8")
+    promised, _, _ = text.partition("## What isn't promised")
+    named = re.findall(r"`(test_\w+\.py)::(\w+)`", promised)
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text("utf-8"), name
+    items = re.findall(r"^- .*", promised, re.MULTILINE)
+    assert len(items) > 10 and all("::" in item for item in items)
+
+
 # -- launch ----------------------------------------------------------------------------
 
 
@@ -351,3 +365,15 @@ def test_the_reference_lists_every_command_with_its_options():
     assert "`--beam-size`" in text
     assert "object at 0x" not in text
     assert str(ROOT) not in text
+
+
+def test_the_first_use_of_a_term_leads_to_the_glossary():
+    text = "# Padding\n\nNo `padding`, [padding](x), $padding$; padding, and padding."
+    cells = [{"cell_type": "markdown", "source": [text]}]
+    terms.link_terms(cells, "data/tokenizer")
+    linked = "{term}`padding <padding>`, and padding."
+    assert cells[0]["source"].endswith(f"$padding$; {linked}")
+    terms.link_terms(
+        same := [{"cell_type": "markdown", "source": [text]}], "model/attention"
+    )
+    assert same[0]["source"] == text

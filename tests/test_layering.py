@@ -29,7 +29,10 @@ MODULES = sorted(
     path for path in (ROOT / PACKAGE).rglob("*.py") if path.name != "_modidx.py"
 )
 # Above all rooms, and below them: the face and the command line.
-ABOVE, BELOW = ["errors", "files", "lazy"], ["engine", "loading", "", "cli", "__main__"]
+ABOVE, BELOW = (
+    ["errors", "locks", "files", "lazy"],
+    ["engine", "loading", "", "cli", "__main__"],
+)
 # The two late imports that the plan of the house allows: the chart of a translation's
 # attention draws, and `Translator.from_pretrained` asks the face.
 LATE = {"translation.translator": {"plots", "loading"}}

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny_run import train_arguments
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer import load
+from annotated_transformer import load, verify
 from annotated_transformer.after.pretrained import (
     MarianConfig,
     MarianTransformer,
@@ -30,12 +31,13 @@ from annotated_transformer.after.pretrained import (
     marian_parameters,
     marian_weights,
     read_marian_config,
-    read_marian_tensors,
     read_marian_tokenizer,
+    read_published_tensors,
     sines_first,
 )
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.engine.ctranslate2 import export_ctranslate2
+from annotated_transformer.engine.runs import Start, going_on, prepare
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
 from annotated_transformer.training.checkpoint import (
@@ -43,6 +45,8 @@ from annotated_transformer.training.checkpoint import (
     load_model,
     save_model,
 )
+from annotated_transformer.training.recipes import recipe
+from annotated_transformer.training.trainer import validation_loss
 from annotated_transformer.translation.search import SearchOptions, beam, greedy
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -477,7 +481,7 @@ def test_older_repositories_are_read_too(plain, copy, tmp_path, half):
     }
     (copy / "config.json").write_text(json.dumps(settings | extra))
     (copy / "tokenizer_config.json").unlink()
-    assert "lm_head.weight" in read_marian_tensors(copy)
+    assert "lm_head.weight" in read_published_tensors(copy)
     import_marian(copy, tmp_path / "out", "en", "fi")
     translator = load(tmp_path / "out")
     assert (translator.tokenizer.src_lang, translator.tokenizer.tgt_lang) == (
@@ -580,7 +584,7 @@ def change_tensors(folder: Path, **changes) -> None:
     """
     from safetensors.torch import save_file
 
-    tensors = read_marian_tensors(folder) | {
+    tensors = read_published_tensors(folder) | {
         name.replace("__", "."): value for name, value in changes.items()
     }
     save_file(
@@ -738,10 +742,13 @@ def test_damage_after_the_import_is_noticed(plain, tmp_path):
     folder = Path(shutil.copytree(plain.out, tmp_path / "ours"))
     weights = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
-    with pytest.raises(ValueError, match="not the file that was saved"):
+    with pytest.raises(ValueError, match="not the file that was written"):
         load(folder)
     (folder / "model.safetensors").write_bytes(weights)
     change(folder, "vocab.json", **{"▁March": None})
+    with pytest.raises(ValueError, match="vocab.json is not the file that was written"):
+        load(folder)
+    verify(folder, accept=True)
     with pytest.raises(ValueError, match="don't belong together"):
         load(folder)
 
@@ -861,9 +868,8 @@ def test_the_command_line_takes_an_imported_model_everywhere(run, plain, tmp_pat
     status, _, _ = run(
         "attend", "-m", out, TEXTS[0], "3. März", "--out", tmp_path / "page.html"
     )
-    assert status == 0 and "encoder self-attention" in (
-        tmp_path / "page.html"
-    ).read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert status == 0 and "<attention-view" in page and "März" in page
     status, printed, _ = run("score", "-m", out, TEXTS[0], "3. März")
     assert status == 0 and float(printed.split("\t")[0]) == pytest.approx(
         plain.translator.score(TEXTS[0], "3. März").total, abs=1e-3
@@ -887,6 +893,33 @@ def test_the_command_line_refuses_in_one_line(run, plain, copy, tmp_path):
     assert not (tmp_path / "out").exists()
     status, _, err = run("translate", "-m", copy, "one")
     assert status == 2 and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_training_goes_on_from_an_imported_model(run, case, tmp_path):
+    """The loss is theirs before the first update, and the result is an imported model
+    again.
+    """
+    for split in ("train", "valid"):
+        for side, language in enumerate(["en", "de"]):
+            text = "".join(f"{pair[side]}\n" for pair in PAIRS[:20])
+            (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
+    start = Start("random", case.translator.model, case.translator.tokenizer)
+    plan = going_on(recipe("phrasebook"), start)
+    prepared = prepare(
+        plan, tmp_path / "try", PAIRS[:20], PAIRS[:20], device="cpu", start=start
+    )
+    loss = validation_loss(prepared.objective, prepared.valid, plan.training)
+    total = tokens = 0.0
+    for source, target in PAIRS[:20]:
+        batch = case.tokenizer([source], text_target=[target], return_tensors="pt")
+        total += case.model(**batch).loss.item() * batch.labels.numel()
+        tokens += batch.labels.numel()
+    assert loss == pytest.approx(total / tokens, abs=1e-5)
+    settings = "steps=2 batch_tokens=128 max_tokens=40 save_every=1 keep=2"
+    arguments = train_arguments(tmp_path, tmp_path / "out", settings)
+    assert run(*arguments, "--from", case.out)[0] == 0
+    assert is_marian(tmp_path / "out" / "model")
+    assert run("translate", "-m", tmp_path / "out", TEXTS[0])[0] == 0
 
 
 def test_the_shipped_model_opens_as_before(run):

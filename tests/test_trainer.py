@@ -11,8 +11,11 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,6 +34,8 @@ from annotated_transformer.engine.runs import (
     stop_requests,
 )
 from annotated_transformer.engine.scale import Processes
+from annotated_transformer.errors import UserError
+from annotated_transformer.files import verify, write_manifest
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
@@ -487,18 +492,58 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_serves(whole, tmp_path
     ) == losses(whole)
 
 
+def spoil_progress(folder: Path, text: str) -> None:
+    """Write another progress.json into the newest checkpoint, with its manifest."""
+    newest = checkpoints(folder)[-1]
+    (newest / "progress.json").write_text(text)
+    write_manifest(newest, "a test")
+
+
+def told(folder: Path) -> dict:
+    return json.loads((checkpoints(folder)[-1] / "progress.json").read_text())
+
+
 def retell(folder: Path, **changes) -> None:
     """Change the progress that the newest checkpoint tells."""
-    path = checkpoints(folder)[-1] / "progress.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    spoil_progress(folder, json.dumps(told(folder) | changes))
+
+
+def unsay(folder: Path, *names: str) -> None:
+    """Take something out of what the newest checkpoint tells."""
+    rest = {name: told(folder)[name] for name in told(folder) if name not in names}
+    spoil_progress(folder, json.dumps(rest))
+
+
+def relog(folder: Path, change: Callable[[list[str]], list[str]]) -> None:
+    """Change the lines of the log."""
+    path = folder / "log.jsonl"
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
 
 
 @pytest.mark.parametrize(("spoil", "message"), [
     (lambda f: (f / "run.json").write_text("{"), "run.json can't be read"),
     (lambda f: (f / "run.json").write_text("{}"), "holds another run"),
     (lambda f: (f / "run.json").unlink(), "holds no run"),
-    (lambda f: (f / "log.jsonl").write_text("hello\n"), "line 1: no log record"),
-    (lambda f: (f / "log.jsonl").write_bytes(b"\xff\n"), "line 1: no log record"),
+    (lambda f: (f / "run.json").write_text("[" * 10**5), "run.json can't be read"),
+    (lambda f: (f / "log.jsonl").write_text("hello\n"), "not the log.*of update 12"),
+    (lambda f: (f / "log.jsonl").write_bytes(b"\xff\n"), "not the log"),
+    (lambda f: relog(f, lambda lines: lines[:-1]), "not the log"),
+    (lambda f: relog(f, lambda lines: lines[1:]), "not the log"),
+    (lambda f: relog(f, lambda lines: [lines[0].replace("1", "2", 1), *lines[1:]]),
+     "not the log"),
+    (lambda f: retell(f, log_bytes=10), "not the log"),
+    (lambda f: retell(f, log_sha256=7), "(?s)log_sha256.*delete"),
+    (lambda f: retell(f, step=11), "is of update 11, not 12.*delete"),
+    (lambda f: retell(f, step=10**30), "step is 1000.*delete"),
+    (lambda f: retell(f, step=10**400), "step is 1000.*delete"),
+    (lambda f: retell(f, position=10**30), "position is 1000.*delete"),
+    (lambda f: retell(f, position=25), "position is 25 after 12 updates.*delete"),
+    (lambda f: retell(f, epoch=25), r"epoch is 25 after 12 updates.*delete"),
+    (lambda f: retell(f, seconds=math.inf), "seconds is inf.*delete"),
+    (lambda f: retell(f, colour=1), "has an unknown colour.*delete"),
+    (lambda f: unsay(f, "position"), "progress.json lacks position.*delete"),
+    (lambda f: spoil_progress(f, "[" * 10**5), "progress.json can't be read.*delete"),
+    (lambda f: spoil_progress(f, '{"step": 1' + "0" * 5000 + "}"), "can't be read"),
     (lambda f: retell(f, position="3"), "(?s)position.*delete"),
     (lambda f: retell(f, best_loss="low"), "(?s)best_loss.*delete"),
     (lambda f: retell(f, loss_sum=None), "(?s)loss_sum.*delete"),
@@ -507,8 +552,52 @@ def retell(folder: Path, **changes) -> None:
 def test_a_folder_that_is_not_this_run_is_refused(whole, tmp_path, spoil, message):
     shutil.copytree(whole, tmp_path / "r")
     spoil(tmp_path / "r")
-    with pytest.raises(ValueError, match=message):
+    verify(tmp_path / "r", accept=True)  # the manifests would tell of most of these
+    before = weights(checkpoints(tmp_path / "r")[-1])
+    with pytest.raises(UserError, match=message) as refused:
+        fit(start(tmp_path / "r", steps=13))
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 1 or lines[0].startswith("Type-check")  # in tests alone
+    assert equal(weights(checkpoints(tmp_path / "r")[-1]), before)
+
+
+def test_a_log_that_is_removed_begins_anew_and_says_so(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "r")
+    (tmp_path / "r" / "log.jsonl").unlink()
+    with pytest.warns(UserWarning, match="log.jsonl is gone: a new one begins"):
+        fit(start(tmp_path / "r", steps=13))
+    assert {step for _, step, _ in losses(tmp_path / "r")} == {13}
+    assert fit(start(tmp_path / "r", steps=14)) == "finished"
+    assert {step for _, step, _ in losses(tmp_path / "r")} == {13, 14}
+
+
+def test_a_checkpoint_that_counts_no_bytes_of_the_log_is_read(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "r")
+    unsay(tmp_path / "r", "log_bytes", "log_sha256")
+    log = tmp_path / "r" / "log.jsonl"
+    log.write_text(log.read_text() + '{"event": "update", "step": 13}\n{"eve')
+    assert fit(start(tmp_path / "r")) == "finished"
+    assert losses(tmp_path / "r") == losses(whole)
+    log.write_text("hello\n")
+    with pytest.raises(ValueError, match="line 1: no log record"):
         fit(start(tmp_path / "r"))
+
+
+def test_a_log_of_a_million_updates_is_checked_at_once_and_in_little_room(tmp_path):
+    line = b'{"event": "update", "step": 1, "loss": 4.25, "lr": 0.001}\n'
+    log, progress = runs.Log(tmp_path / "log.jsonl"), runs.Progress(step=1)
+    log.path.write_bytes(line * 1_000_000)
+    log.size, log.digest = 1_000_000 * len(line), sha256(log.path.read_bytes())
+    log.mark(progress)
+    with log.path.open("ab") as file:
+        file.write(line[:20])
+    begun = time.process_time()
+    tracemalloc.start()
+    log.take_back(progress)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert log.path.stat().st_size == 1_000_000 * len(line)
+    assert most < 2**22 and time.process_time() - begun < 5
 
 
 def test_other_settings_are_another_run(whole):

@@ -7,12 +7,14 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
+from html import unescape
 
 import pytest
 import torch
 
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.errors import UserError
+from annotated_transformer.files import verify
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
@@ -327,13 +329,13 @@ def test_attention_without_a_target_is_of_the_models_own(translator):
     assert len(found.target) == len(best.tokens) + best.finished
 
 
-def test_a_chart_shows_one_head(translator):
+def test_a_notebook_shows_every_head(translator):
     found = translator.attention("one two", "eins zwei")
-    values = found.chart("decoder", layer=2, head=3).to_dict()["data"]["values"]
-    assert [square["weight"] for square in values] == pytest.approx(
-        found.decoder[1, 2].flatten().tolist()
-    )
-    assert values[0]["key"] == "<s>" and values[-1]["query"] == "</s>"
+    data = found._repr_html_().split("panels='")[1].split("'>")[0]
+    encoder, decoder, cross = json.loads(unescape(data))
+    assert decoder["keys"][0] == "<s>" and decoder["queries"][-1] == "</s>"
+    assert encoder["queries"] == encoder["keys"] == cross["keys"] == found.source
+    assert torch.tensor(cross["weights"]).allclose(found.cross, atol=0.00051)
 
 
 # ---- faults ----
@@ -458,15 +460,6 @@ def test_unknown_characters_are_refused_if_asked(translator):
     )
 
 
-def test_places_out_of_range_are_named(translator):
-    found = translator.attention("one", "eins")
-    assert "did you mean 'encoder'" in message(lambda: found.chart("encodr"))
-    assert "layer is 3: this model has layers 1 to 2" in message(
-        lambda: found.chart(layer=3)
-    )
-    assert "head is 0" in message(lambda: found.chart(head=0))
-
-
 def test_a_device_that_is_not_there_is_named(translator, tmp_path):
     folder = tmp_path / "model"
     translator.save_pretrained(folder)
@@ -480,11 +473,13 @@ def test_a_damaged_directory_is_an_error_not_a_translation(translator, tmp_path)
     save_model(tmp_path / "model", translator.model, translator.tokenizer)
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert "damaged" in message(lambda: Translator.from_pretrained(tmp_path / "model"))
+    said = message(lambda: Translator.from_pretrained(tmp_path / "model"))
+    assert "model.safetensors is not the file that was written here" in said
     settings = json.loads((tmp_path / "model" / "config.json").read_text())
     (tmp_path / "model" / "config.json").write_text(
         json.dumps(settings | {"format": 999})
     )
+    verify(tmp_path / "model", accept=True)
     assert "999" in message(lambda: Translator.from_pretrained(tmp_path / "model"))
     assert "no such model" in message(
         lambda: Translator.from_pretrained(tmp_path / "nowhere")

@@ -5,17 +5,18 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..locks import in_use
 from .opening import open_translator
 from .options import console
 from .plan import Pairs
 from .progress import Record
 
 if TYPE_CHECKING:
-    from ..engine.runs import Run
+    from ..engine.runs import Run, Start
     from ..training.recipes import Recipe
 
 Findings = dict[str, int | float | str]
@@ -35,12 +36,15 @@ def passing_folder(folder: Path) -> Iterator[None]:
     """
     new, first = not folder.parent.exists(), os.environ.get("RANK", "0") == "0"
     try:
-        if first:
-            shutil.rmtree(folder, ignore_errors=True)
-        yield
+        with in_use(folder) if first else nullcontext():
+            try:
+                if first:
+                    shutil.rmtree(folder, ignore_errors=True)
+                yield
+            finally:
+                if first:
+                    shutil.rmtree(folder, ignore_errors=True)
     finally:
-        if first:
-            shutil.rmtree(folder, ignore_errors=True)
         if new:
             with suppress(OSError):  # another process may be at work in it
                 folder.parent.rmdir()
@@ -52,6 +56,7 @@ def rehearse(
     train: Pairs,
     valid: Pairs,
     device: str | None = None,
+    start: "Start | None" = None,
     pairs: int = 50_000,
 ) -> Findings:
     """A recipe in small, up to the translation of one sentence: what was found.
@@ -64,7 +69,7 @@ def rehearse(
     records: list[Record] = []
     few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
     with passing_folder(folder):
-        run = prepare(dry(plan), folder, few, some, records.append, device=device)
+        run = prepare(dry(plan), folder, few, some, records.append, device, start)
         outcome = fit(run)
         if outcome == "interrupted":
             raise KeyboardInterrupt

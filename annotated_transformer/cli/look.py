@@ -44,17 +44,8 @@ def attend(
     refuse_places(out, reads=files_of(model))
     translator = open_translator(model, device)
     found = translator.attention(text, target, strict=strict)
-    source, outputs = found.source, found.target
-    sides = {
-        "encoder self-attention": (source, source, found.encoder),
-        "decoder self-attention": (outputs, found.inputs, found.decoder),
-        "decoder to source": (outputs, source, found.cross),
-    }
-    panels = [
-        {"name": name, "queries": queries, "keys": keys, "weights": weights}
-        for name, (queries, keys, weights) in sides.items()
-    ]
-    page = attention_page(" ".join(source), " ".join(outputs), panels)
+    source, outputs = " ".join(found.source), " ".join(found.target)
+    page = attention_page(source, outputs, found.panels())
     write_whole(out, page.encode())
     console.print(f"wrote {out}", soft_wrap=True)
 
@@ -83,6 +74,7 @@ def info(
     `annotated-transformer info runs/phrasebook`
     """
     from ..after.pretrained import costs_of
+    from ..after.since_2017 import Since2017Config, parameters_of
     from ..loading import model_card
 
     if not 1 <= length <= 10**6:
@@ -96,13 +88,18 @@ def info(
     for setting, value in config.to_dict().items():
         table.add_row(setting, str(value))
     table.add_section()
-    parameters, work = costs_of(config, length)
+    if isinstance(config, Since2017Config):
+        parameters, work = parameters_of(config), None
+    else:
+        parameters, work = costs_of(config, length)
     for part, count in parameters.items():
         table.add_row(f"parameters: {part}", f"{count:,}")
     table.add_row("parameters", f"{sum(parameters.values()):,}")
-    table.add_section()
-    table.add_row(f"forward FLOPs, {length} → {length} tokens", f"{work.forward:.3e}")
-    table.add_row("forward and backward FLOPs", f"{sum(work):.3e}")
+    if work:
+        table.add_section()
+        words = f"forward FLOPs, {length} → {length} tokens"
+        table.add_row(words, f"{work.forward:.3e}")
+        table.add_row("forward and backward FLOPs", f"{sum(work):.3e}")
     console.print(table)
     if is_model(name) and (card := model_card(name)):
         console.print(f"\n{card}", end="", soft_wrap=True)

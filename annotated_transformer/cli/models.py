@@ -1,4 +1,4 @@
-"""`average`, `export` and `import`: from model folders to others."""
+"""`average`, `export`, `import` and `verify`: model folders and what becomes of them."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,12 +97,13 @@ def export(
     from ..after.pretrained import export_marian
     from ..engine.ctranslate2 import export_ctranslate2
     from ..engine.onnx import export_onnx
-    from ..loading import find_device, open_model
+    from ..loading import check_transformer, find_device, open_model
 
     if form not in FORMATS:
         raise UserError(f"unknown format {form!r}: {nearest(form, FORMATS)}")
     settings = settings_of(form, quantization, attention)
     trained, tokenizer = open_model(model, find_device("cpu"))
+    check_transformer(trained, f"the format {form}")
     write: Any = {
         "marian": export_marian,
         "ctranslate2": export_ctranslate2,
@@ -153,3 +154,37 @@ def import_(
 
     import_marian(directory, out, src, tgt)
     console.print(f"imported {directory} into {out}", soft_wrap=True)
+
+
+@app.command()
+def verify(
+    folder: Annotated[
+        str,
+        typer.Argument(
+            help="A folder that this package wrote, a run's included, or a model's name."
+        ),
+    ],
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept",
+            help="Take the files as they are now, and write their manifest anew.",
+        ),
+    ] = False,
+) -> None:
+    """See that each file of a folder is the one that was written: by its size and
+    SHA-256, which stand in the folder's manifest.json.
+
+    A file that differs is named. If you changed it yourself, `--accept` says so.
+
+    **Example**
+
+    `annotated-transformer verify runs/multi30k-en-de-tiny`
+    """
+    from ..files import verify as verify_folder
+    from ..loading import PRETRAINED, shipped
+
+    place = PRETRAINED / folder if folder in shipped() else Path(folder)
+    count = verify_folder(place, accept)
+    done = "accepted as they are" if accept else "as they were written"
+    console.print(f"{count} files of {folder}: {done}", soft_wrap=True)

@@ -3,10 +3,14 @@
 import gc
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import UserError
 
 if TYPE_CHECKING:
     from ..translation.translator import Translator
+
+Machine = TypeVar("Machine")
 
 
 def import_torch() -> None:
@@ -31,8 +35,30 @@ def open_translator(
     precision: str = "float32",
     engine: str = "torch",
 ) -> "Translator":
-    """The translator of a model of any kind, as `load` knows them."""
+    """The translator of a model of any kind, as `load` knows them.
+
+    Raises: UserError if a model does something else, or as `load`.
+    """
+    import_torch()
+    from ..loading import find_model, load
+
+    kind, _ = find_model(model)
+    if kind.open:
+        raise UserError(f"{model} holds {kind.title}, which doesn't translate")
+    return load(model, device=device, precision=precision, engine=engine)
+
+
+def open_kind(
+    model: str | Path, device: str | None, wanted: type[Machine], words: str
+) -> Machine:
+    """The machine of a model, which has to be of one class.
+
+    Raises: UserError if it is another, which says what it isn't, or as `load`.
+    """
     import_torch()
     from ..loading import load
 
-    return load(model, device=device, precision=precision, engine=engine)
+    found = load(model, device=device)
+    if not isinstance(found, wanted):
+        raise UserError(f"{model} holds no {words}")
+    return found

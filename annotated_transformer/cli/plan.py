@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from ..engine.runs import Start
     from ..training.recipes import Recipe
 
 Pairs = Iterable[tuple[str, str]]
@@ -43,6 +44,38 @@ def training_plan(
     plan = recipe(settings_from or "multi30k-en-de-tiny")
     plan = replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid)
     return replace(plan, moses=False, lowercase=False)
+
+
+def open_start(model: str) -> "Start":
+    """The model of this name, to go on from."""
+    from ..engine.runs import Start
+    from ..loading import find_device, open_model
+
+    return Start(model, *open_model(model, find_device("cpu")))
+
+
+def goes_on(
+    plan: "Recipe", start: "Start", settings_from: str | None, settings: list[str]
+) -> "Recipe":
+    """The recipe's pairs, for a run that goes on from a trained model.
+
+    Raises: UserError for another recipe's settings, or one that the model decides.
+    """
+    from ..engine.runs import going_on
+
+    if settings_from is not None:
+        raise UserError(
+            "--recipe and --from are two ways to train your own files: leave one out"
+        )
+    decided = {field.name for field in fields(plan.architecture)}
+    decided |= {"vocab_size", "joint", "moses", "lowercase"}
+    for name in (setting.partition("=")[0] for setting in settings):
+        if name in decided:
+            raise UserError(
+                f"{name} is that of {start.name}, from which the run goes on: leave out "
+                f"--set {name}=…, or --from"
+            )
+    return going_on(plan, start)
 
 
 def refuse_own_files(source: str, settings_from: str | None) -> None:
@@ -111,6 +144,27 @@ def change(plan: "Recipe", settings: list[str]) -> "Recipe":
         architecture=replace(plan.architecture, **changes["architecture"]),
         training=replace(plan.training, **changes["training"]),
         **changes["recipe"],
+    )
+
+
+def with_parts(plan: "Recipe", parts: str | None, start: "Start | None") -> "Recipe":
+    """The recipe with these parts of today, named with commas between them.
+
+    Raises: UserError for one that is unknown or doesn't fit, or beside --from.
+    """
+    if parts is None:
+        return plan
+    if start:
+        raise UserError(
+            f"the parts are those of {start.name}, from which the run goes on: leave "
+            "out --parts, or --from"
+        )
+    from ..after.since_2017 import Since2017Config
+
+    names = [name.strip() for name in parts.split(",") if name.strip()]
+    sizes = plan.architecture.to_dict()
+    return replace(
+        plan, architecture=Since2017Config.from_dict(sizes | {"parts": names})
     )
 
 

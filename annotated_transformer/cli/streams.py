@@ -18,6 +18,11 @@ def tell(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def say(text: str) -> None:
+    """A line of progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
 # -- reading ---------------------------------------------------------------------------
 
 
@@ -119,3 +124,21 @@ def is_standard_output(path: Path) -> bool:
         return False
     kept = stat.S_ISREG(output.st_mode) or stat.S_ISFIFO(output.st_mode)
     return kept and os.path.samestat(path.stat(), output)
+
+
+def refuse_folder(folder: Path, kind: str) -> None:
+    """Raises: UserError, before any work is done, for a place that no model may take.
+
+    A folder that is empty or holds a model of this kind may be written over.
+    """
+    from ..files import read_json
+
+    if folder.is_dir() and any(folder.iterdir()):
+        about = folder / "config.json"
+        found = read_json(about).get("architecture") if about.is_file() else None
+        if not isinstance(found, dict) or found.get("kind") != kind:
+            raise UserError(f"{folder} holds other files: choose another folder")
+    elif folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file: name a folder")
+    else:
+        refuse_place(folder / "config.json", [])

@@ -7,11 +7,19 @@ import typer
 
 from ..errors import UserError
 from .options import RECIPES, Device, Root, app, console
-from .plan import Pairs, change, training_pairs, training_plan
+from .plan import (
+    Pairs,
+    change,
+    goes_on,
+    open_start,
+    training_pairs,
+    training_plan,
+    with_parts,
+)
 from .streams import tell
 
 if TYPE_CHECKING:
-    from ..engine.runs import Run
+    from ..engine.runs import Run, Start
     from ..training.recipes import Recipe
 
 
@@ -45,6 +53,22 @@ def train(
             autocompletion=lambda: RECIPES,
         ),
     ] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="A trained model to go on from, with its tokenizer and architecture: "
+            "any that translate opens.",
+        ),
+    ] = None,
+    parts: Annotated[
+        str | None,
+        typer.Option(
+            help="Parts that came after 2017, in the place of the paper's, with commas "
+            "between them: pre-norm, rms-norm, gelu or swiglu, qk-norm, rotary or "
+            "alibi, grouped-queries, no-biases.",
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,27 +99,40 @@ def train(
 
     `annotated-transformer train multi30k-en-de-tiny --set steps=2000`
 
+    `annotated-transformer train phrasebook --parts pre-norm,rotary,swiglu`
+
     `annotated-transformer train own/train --src en --tgt de --valid own/valid`
+    `--from tatoeba-en-de`
 
     `annotated-transformer train wmt14-en-de-base --dry-run`
 
     `torchrun --nproc-per-node 8 -m annotated_transformer`
     `train wmt14-en-de-big --set sharded=true`
     """
+    from ..engine.runs import check_start
     from ..engine.scale import report_failure_once
+    from ..model.costs import check_room
     from .dry_run import rehearse, show
 
     outcome = "finished"
     with report_failure_once():
-        plan = change(training_plan(source, [src, tgt, valid], recipe), settings or [])
+        plan = training_plan(source, [src, tgt, valid], recipe)
+        start = open_start(start_from) if start_from else None
+        if start:
+            plan = goes_on(plan, start, recipe, settings or [])
+        plan = with_parts(change(plan, settings or []), parts, start)
         folder = out or Path("runs") / Path(source).name
         pairs = training_pairs(plan, valid, root)
+        if start:
+            check_start(plan, start, pairs[0])
+        else:
+            check_room(plan.architecture)
         if dry_run:
             make_folder(folder, only_try=True)
-            show(rehearse(plan, folder / ".dry-run", *pairs, device=device))
+            show(rehearse(plan, folder / ".dry-run", *pairs, device, start))
         else:
             make_folder(folder)
-            outcome = train_and_tell(plan, folder, *pairs, device=device)
+            outcome = train_and_tell(plan, folder, *pairs, device, start)
     if outcome == "interrupted":
         raise typer.Exit(130)
 
@@ -117,7 +154,12 @@ def make_folder(folder: Path, only_try: bool = False) -> None:
 
 
 def train_and_tell(
-    plan: "Recipe", folder: Path, train: Pairs, valid: Pairs, device: str | None
+    plan: "Recipe",
+    folder: Path,
+    train: Pairs,
+    valid: Pairs,
+    device: str | None,
+    start: "Start | None" = None,
 ) -> str:
     """Train a recipe to its end or to an interruption, and tell how it went.
 
@@ -125,7 +167,7 @@ def train_and_tell(
     """
     from ..engine.runs import prepare
 
-    run = prepare(plan, folder, train, valid, device=device)
+    run = prepare(plan, folder, train, valid, device=device, start=start)
     outcome = fit_and_report(run)
     if run.accelerator.is_main_process:
         done = f"{outcome} at step {run.progress.step:,}"

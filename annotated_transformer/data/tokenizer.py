@@ -4,12 +4,16 @@
 
 # %% auto #0
 __all__ = ['SPECIAL', 'merge', 'learn_merges', 'apply_merges', 'empty_tokenizer', 'train_bpe', 'PairTokenizer', 'train_tokenizer',
-           'moses_tokenize', 'moses_detokenize', 'read_tokenizer', 'read_settings']
+           'moses_tokenize', 'moses_detokenize', 'parse_tokenizer', 'plain', 'tokenizer_errors', 'read_tokenizer',
+           'read_settings']
 
 # %% ../../nbs/data/tokenizer.ipynb #cell2
 #| code-fold: true
+import json
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +32,13 @@ from tokenizers import (
 )
 
 from ..errors import UserError
-from ..files import read_json, write_json, write_whole
+from annotated_transformer.files import (
+    MANIFEST,
+    read_bytes,
+    read_json,
+    write_json,
+    write_whole,
+)
 from ..model.config import BOS, EOS, PAD, UNK
 
 # %% ../../nbs/data/tokenizer.ipynb #cell7
@@ -91,8 +101,9 @@ def apply_merges(
         stages.append(word)
 
 # %% ../../nbs/data/tokenizer.ipynb #cell20
+#| code-fold: true
 def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Tokenizer:
-    """An untrained byte-pair tokeniser whose decoding gives the text back.
+    """An untrained byte-pair tokenizer whose decoding gives the text back.
 
     The text comes back composed (NFC) and, if asked, lower-cased. Merges stay inside
     words, single digits and runs of punctuation, each with the space before it, written
@@ -123,7 +134,7 @@ def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Token
 # %% ../../nbs/data/tokenizer.ipynb #cell24
 SPECIAL = {"[pad]": PAD, "[bos]": BOS, "[eos]": EOS, "[unk]": UNK}
 
-# %% ../../nbs/data/tokenizer.ipynb #cell25
+
 def train_bpe(
     texts: Iterable[str],
     vocab_size: int,
@@ -159,6 +170,7 @@ def train_bpe(
     return tokenizer
 
 # %% ../../nbs/data/tokenizer.ipynb #cell40
+#| code-fold: true
 @dataclass(frozen=True, eq=False)
 class PairTokenizer:
     """Text to ids and back for a pair of languages, with one vocabulary or two."""
@@ -195,7 +207,7 @@ class PairTokenizer:
         return ""
 
     def prepare(self, texts: list[str], lang: str) -> list[str]:
-        """Texts as the tokeniser gets them: cut by Moses if this pair asks for it."""
+        """Texts as the tokenizer gets them: cut by Moses if this pair asks for it."""
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
     def encode_source(self, texts: list[str]) -> list[list[int]]:
@@ -305,9 +317,10 @@ def train_tokenizer(
     return PairTokenizer(trained[0], trained[-1], src_lang, tgt_lang, moses, lowercase)
 
 # %% ../../nbs/data/tokenizer.ipynb #cell48
+#| code-fold: true
 @lru_cache(maxsize=16)
 def _moses(lang: str) -> tuple[Any, Any, Any]:
-    """The Moses normaliser, tokeniser and detokeniser of one language, made once."""
+    """The Moses normalizer, tokenizer and detokenizer of one language, made once."""
     from sacremoses import (
         MosesDetokenizer,
         MosesPunctNormalizer,
@@ -331,25 +344,74 @@ def moses_tokenize(
     return [" ".join(tokenizer.tokenize(text, escape=False)) for text in texts]
 
 # %% ../../nbs/data/tokenizer.ipynb #cell54
+#| code-fold: true
 def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     """Running text again from lines of Moses tokens; some spaces may be lost."""
     join = _moses(lang)[2].detokenize
     return [join(line.split(" "), unescape=False) if line else "" for line in lines]
 
+# %% ../../nbs/data/tokenizer.ipynb #parse-1
+#| code-fold: true
+def parse_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a file, made by any program, which takes a text whole.
+
+    Raises: UserError if the file is missing or damaged.
+    """
+    with tokenizer_errors(path):
+        text = read_bytes(path).decode()
+        tokenizer = plain(Tokenizer.from_str(text))
+        model = json.loads(text).get("model", {})
+        whole = any(len(name) > 1 and "[" not in name for name in model["vocab"])
+        if model.get("type") == "BPE" and whole and not model["merges"]:
+            raise UserError(f"{path} has no merges: take another copy")
+    return tokenizer
+
+
+def plain(tokenizer: Tokenizer) -> Tokenizer:
+    """A tokenizer that neither cuts texts off nor fills them up nor draws lots."""
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if getattr(tokenizer.model, "dropout", None) is not None:
+        tokenizer.model.dropout = None
+    tokenizer.decode(tokenizer.encode("A text, to see that it works.").ids)
+    return tokenizer
+
+# %% ../../nbs/data/tokenizer.ipynb #parse-2
+#| code-fold: true
+@contextmanager
+def tokenizer_errors(path: Path) -> Iterator[None]:
+    """Whatever the library raises while it reads a file, a panic too, as a UserError.
+
+    What a panic prints by itself goes nowhere, unless a manifest vouches for the file.
+    """
+    loud = (path.parent / MANIFEST).exists()
+    with open(os.devnull, "wb") as nowhere:
+        kept = None if loud else os.dup(2)
+        if kept is not None:
+            os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        except (UserError, KeyboardInterrupt, SystemExit):
+            raise
+        except FileNotFoundError:
+            raise UserError(f"{path} is missing: take another copy") from None
+        except BaseException as error:  # the library raises nothing narrower
+            raise UserError(
+                f"{path}: not a readable tokenizer ({error}); copy or train it again"
+            ) from None
+        finally:
+            if kept is not None:
+                os.dup2(kept, 2)
+                os.close(kept)
+
 # %% ../../nbs/data/tokenizer.ipynb #cell61
+#| code-fold: true
 def read_tokenizer(path: Path) -> Tokenizer:
     """One tokenizer.json with this package's special tokens.
 
     Raises: UserError if the file is missing, damaged, or made by another program.
     """
-    try:
-        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: take another copy") from None
-    except Exception as error:  # the library raises nothing narrower
-        raise UserError(
-            f"{path}: not a readable tokeniser ({error}); copy or train it again"
-        ) from None
+    tokenizer = parse_tokenizer(path)
     if wrong := _foreign(tokenizer):
         raise UserError(f"{path}: {wrong}; take another copy or train one here")
     tokenizer.encode_special_tokens = True
@@ -368,6 +430,7 @@ def _foreign(tokenizer: Tokenizer) -> str:
     return f"the ids are not those from 0 to {len(ids) - 1}" if gaps else ""
 
 # %% ../../nbs/data/tokenizer.ipynb #cell63
+#| code-fold: true
 def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json.
 

@@ -7,8 +7,10 @@ __all__ = ['PRECISIONS', 'needed', 'fill_linear', 'fill_layer', 'ctranslate2_spe
            'conversion', 'CTranslate2Engine']
 
 # %% ../../nbs/engine/ctranslate2.ipynb #cell2
+#| code-fold: true
 import hashlib
 import json
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +20,7 @@ import torch
 
 from .. import __version__
 from ..errors import UserError
-from ..files import new_folder, whole_folder
+from ..files import claimed, new_folder, verify, whole_folder
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 from ..data.corpus import cache_folder
@@ -150,7 +152,7 @@ def export_ctranslate2(
     or when ctranslate2 is not installed.
     """
     spec = _prepared(model, tokenizer, quantization)
-    with new_folder(folder) as draft:
+    with new_folder(folder, "export_ctranslate2") as draft:
         spec.save(str(draft))
         write_tokenizer(draft, tokenizer)
         notes = [
@@ -234,17 +236,32 @@ def conversion(model: Transformer, tokenizer: PairTokenizer, precision: str) -> 
     return cache_folder() / "ctranslate2" / digest.hexdigest()[:32]
 
 
-def _convert(
-    model: Transformer, tokenizer: PairTokenizer, precision: str, folder: Path
-) -> None:
-    """Write a conversion, whole, in the place of one that is damaged."""
-    spec = _prepared(model, tokenizer, precision)
-    try:
-        with whole_folder(folder, ours=lambda _: True) as draft:
+def _converted(
+    model: Transformer, tokenizer: PairTokenizer, precision: str, device: torch.device
+) -> Any:
+    """CTranslate2's translator, from the cache if its conversion there is whole."""
+    folder = conversion(model, tokenizer, precision)
+    damaged = (RuntimeError, UserError)
+    with suppress(*damaged):  # or it isn't there
+        return _open(folder, precision, device)
+    with claimed(folder, wait=True):
+        with suppress(*damaged):  # another process has converted it by now
+            return _open(folder, precision, device)
+        spec = _prepared(model, tokenizer, precision)
+        with whole_folder(folder, lambda _: True, "CTranslate2Engine") as draft:
             spec.save(str(draft))
-    except UserError:  # another process may have been faster
-        if not (folder / "model.bin").exists():
-            raise
+        return _open(folder, precision, device)
+
+
+def _open(folder: Path, precision: str, device: torch.device) -> Any:
+    verify(folder)
+    return needed("ctranslate2").Translator(
+        str(folder),
+        device=device.type,
+        device_index=device.index or 0,
+        compute_type=precision,
+        intra_threads=torch.get_num_threads(),
+    )
 
 # %% ../../nbs/engine/ctranslate2.ipynb #cell23
 class CTranslate2Engine:
@@ -265,14 +282,7 @@ class CTranslate2Engine:
         self.config = model.config
         self.source, self.target = _tokens(tokenizer.source), _tokens(tokenizer.target)
         self.ids = {token: i for i, token in enumerate(self.target)}
-        folder = conversion(model, tokenizer, precision)
-        if not folder.exists():
-            _convert(model, tokenizer, precision, folder)
-        try:
-            self.translator = _open(folder, precision, device)
-        except RuntimeError:  # one of its files is damaged
-            _convert(model, tokenizer, precision, folder)
-            self.translator = _open(folder, precision, device)
+        self.translator = _converted(model, tokenizer, precision, device)
 
     def search(
         self, rows: list[list[int]], options: SearchOptions = SearchOptions()
@@ -341,13 +351,3 @@ class CTranslate2Engine:
             ids = ids[:-1] if finished else ids
             found.append(Hypothesis(ids, total, score, finished))
         return sorted(found, key=lambda each: -each.score)[: options.n_best]
-
-
-def _open(folder: Path, precision: str, device: torch.device) -> Any:
-    return needed("ctranslate2").Translator(
-        str(folder),
-        device=device.type,
-        device_index=device.index or 0,
-        compute_type=precision,
-        intra_threads=torch.get_num_threads(),
-    )

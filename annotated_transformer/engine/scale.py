@@ -7,6 +7,7 @@ __all__ = ['make_accelerator', 'check_launcher', 'main_process_first', 'shard', 
            'lost_partner', 'failure_line', 'tell_launcher', 'report_failure_once', 'flops_of_update']
 
 # %% ../../nbs/engine/scale.ipynb #cell2
+#| code-fold: true
 import json
 import os
 import signal
@@ -34,6 +35,7 @@ from ..training.recipes import Recipe
 from ..training.trainer import TrainingConfig, summed_loss
 
 # %% ../../nbs/engine/scale.ipynb #cell5
+#| code-fold: true
 def make_accelerator(
     timeout: int = 600, device: str | torch.device | None = None
 ) -> Accelerator:
@@ -44,6 +46,8 @@ def make_accelerator(
     Raises: UserError for a device that isn't there or a launcher that would not work.
     """
     check_launcher()
+    # of compiled products, one for each shape; 1,024 of them fill the memory
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     wanted = _find_device(device)
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if wanted.index is not None and not several:
@@ -71,6 +75,7 @@ def _find_device(name: str | torch.device | None) -> torch.device:
     return wanted
 
 # %% ../../nbs/engine/scale.ipynb #cell7
+#| code-fold: true
 def check_launcher(environment: Mapping[str, str] | None = None) -> None:
     """See that the launcher's settings work; `environment` is the process's own.
 
@@ -212,6 +217,7 @@ def cut_like(whole: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements)
 
 # %% ../../nbs/engine/scale.ipynb #cell38
+#| code-fold: true
 def lost_partner(error: Exception) -> bool:
     """Whether an error only says that another process is gone.
 
@@ -221,6 +227,7 @@ def lost_partner(error: Exception) -> bool:
     return by_gloo or isinstance(error, dist.DistError)
 
 # %% ../../nbs/engine/scale.ipynb #cell39
+#| code-fold: true
 def failure_line(error: Exception) -> str:
     """What happened, in one line and with the name of the process and its machine."""
     rank, world = os.environ["RANK"], os.environ["WORLD_SIZE"]
@@ -237,6 +244,7 @@ def failure_line(error: Exception) -> str:
     return f"{process}: {type(error).__name__}: {first}"
 
 # %% ../../nbs/engine/scale.ipynb #cell41
+#| code-fold: true
 def tell_launcher(error: Exception, line: str) -> None:
     """Leave the cause where `torchrun` looks for it.
 
@@ -252,6 +260,7 @@ def tell_launcher(error: Exception, line: str) -> None:
         json.dump({"message": {"message": line, "extraInfo": extra}}, file)
 
 # %% ../../nbs/engine/scale.ipynb #cell43
+#| code-fold: true
 @contextmanager
 def report_failure_once(own: float = 2.0, others: float = 10.0) -> Iterator[None]:
     """Of several processes in which the block fails, one says why.

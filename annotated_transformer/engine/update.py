@@ -7,6 +7,7 @@ __all__ = ['loss_and_slope', 'working_dtype', 'SlicedLoss', 'dropout_mask', 'CPU
            'fast_training']
 
 # %% ../../nbs/engine/update.ipynb #cell2
+#| code-fold: true
 from contextlib import nullcontext
 from typing import Any
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
-from .config import TransformerConfig
+from .config import StackConfig, TransformerConfig
 from .feed_forward import FeedForward
 
 # %% ../../nbs/model/layers.ipynb #cell15
@@ -39,7 +39,7 @@ class AddNorm(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then the feed-forward network (§3.1, left half of Figure 1)."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig | StackConfig):
         super().__init__()
         sizes = config.d_model, config.h, config.d_k, config.d_v
         self.self_attention = MultiHeadAttention(*sizes)
@@ -50,7 +50,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch src d_model"],
-        src_mask: Bool[Tensor, "batch 1 1 src"],
+        src_mask: Bool[Tensor, "#batch 1 #src src"],
     ) -> Float[Tensor, "batch src d_model"]:
         """One layer of the encoder."""
         x = self.after_attention(x, self.self_attention(x, x, src_mask))
@@ -134,14 +134,14 @@ class DecoderLayer(nn.Module):
 class Encoder(nn.Module):
     """N encoder layers, one after the other; no norm after the last."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig | StackConfig):
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
 
     def forward(
         self,
         x: Float[Tensor, "batch src d_model"],
-        src_mask: Bool[Tensor, "batch 1 1 src"],
+        src_mask: Bool[Tensor, "#batch 1 #src src"],
     ) -> Float[Tensor, "batch src d_model"]:
         """The memory that the decoder will attend to."""
         for layer in self.layers:

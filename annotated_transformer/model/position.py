@@ -6,6 +6,7 @@
 __all__ = ['sinusoids', 'rows_of', 'SinusoidalPositions', 'LearnedPositions']
 
 # %% ../../nbs/model/position.ipynb #cell2
+#| code-fold: true
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -1,0 +1,205 @@
+/* Where each head of a Transformer looks: one picture for the book, for notebooks and for
+   `annotated-transformer attend`.
+
+     <attention-view panels='[{"name": "cross", "queries": [], "keys": [], "weights": []}]'>
+
+   with weights[layer][head][query][key]. A script may call `show(panels, off)` instead,
+   where `off` is the Set of heads that are turned off, by name: "cross.0.3" is head 3 of
+   layer 0, both from 0. `chosen` names the head in view, and a "choose" event tells of a
+   new one. What is written inside the element stands between the heads and their words. */
+(() => {
+  "use strict";
+  if (customElements.get("attention-view")) return;
+
+  const STYLE = `
+:host { display: block; --ink: var(--pst-color-primary, #2f8fce); --quiet: var(--book-quiet, color-mix(in srgb, currentColor 75%, transparent)); --mark: var(--pst-color-link-hover, #d55e00); }
+p { margin: .5rem 0; }
+.heads div { display: flex; align-items: center; gap: 3px; margin: 2px 0; }
+.heads span { width: 4.8rem; flex: none; font-size: .85rem; color: var(--quiet); }
+button { flex: 0 1 2.4rem; min-width: 0; height: 2.1rem; padding: 2px; line-height: 0; background: none; border: 1px solid var(--quiet); border-radius: 4px; }
+button[aria-pressed=true] { border-color: var(--mark); box-shadow: 0 0 0 1px var(--mark); }
+button.off { background: repeating-linear-gradient(45deg, transparent 0 4px, var(--quiet) 4px 5px); }
+:focus-visible { outline: 2px solid var(--mark); outline-offset: 1px; }
+canvas { width: 100%; height: 100%; image-rendering: pixelated; }
+.value { min-height: 1.6em; font-variant-numeric: tabular-nums; }
+.both { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
+.both > * { overflow-x: auto; max-width: 100%; }
+svg { display: block; }
+text { font-size: 13px; fill: currentColor; }
+line { stroke: var(--ink); }
+g > rect { fill: transparent; }
+g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, transparent); }
+.lines .one line:not(.on) { stroke-opacity: .04; }
+.matrix rect { fill: var(--ink); stroke: var(--quiet); stroke-width: .3; }
+.matrix .one g:not(.on) rect { opacity: .3; }
+@media (max-width: 500px) { .heads span { width: 4.1rem; font-size: .78rem; } }
+`;
+  const DRAWN = ["svg", "g", "line", "path", "rect", "text", "title"];
+  const ROW = 24; // the height of a word
+  const clip = (word) => (word.length > 13 ? `${word.slice(0, 12)}…` : word);
+  const percent = (p) => (p >= 0.0005 || p === 0 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %");
+
+  // An element with attributes, listeners ("onclick") and what is inside it.
+  function make(name, attributes = {}, ...inside) {
+    const node = DRAWN.includes(name)
+      ? document.createElementNS("http://www.w3.org/2000/svg", name)
+      : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+      else if (value !== false && value !== undefined)
+        node.setAttribute(key, value === true ? "" : value);
+    }
+    node.append(...inside);
+    return node;
+  }
+
+  // The keys with the largest weights, the largest first.
+  const strongest = (weights, count) =>
+    [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, count);
+
+  // The head of a panel's last layer whose words look most decidedly at one word.
+  function sharpest({ name, weights }) {
+    const scores = weights.at(-1).map((rows) =>
+      rows.reduce((sum, row) => sum + Math.max(...row), 0));
+    return `${name}.${weights.length - 1}.${strongest(scores, 1)}`;
+  }
+
+  class AttentionView extends HTMLElement {
+    static make = make;
+    static percent = percent;
+    #panels = []; #off = new Set(); #heads; #name; #value; #lines; #matrix;
+
+    connectedCallback() {
+      if (this.shadowRoot) return;
+      this.attachShadow({ mode: "open" }).append(make("style", {}, STYLE),
+        this.#heads = make("div", { class: "heads" }),
+        make("p", {}, this.#name = make("strong")), make("slot"),
+        this.#value = make("p", { class: "value", role: "status" }),
+        make("div", { class: "both" }, this.#lines = make("div", { class: "lines" }),
+          this.#matrix = make("div", { class: "matrix", tabindex: 0, role: "region",
+            "aria-label": "The weights as a matrix" })));
+      const panels = this.getAttribute("panels");
+      if (panels) this.show(JSON.parse(panels));
+    }
+
+    show(panels, off = new Set()) {
+      this.#panels = panels;
+      this.#off = off;
+      this.chosen ||= sharpest(panels.at(-1));
+      this.#heads.replaceChildren(...panels.flatMap(({ name, weights }) =>
+        weights.map((heads, layer) => make("div", { role: "group" },
+          make("span", {}, `${name} ${layer + 1}`),
+          ...heads.map((rows, head) => this.#head(rows, `${name}.${layer}.${head}`))))));
+      this.#choose(this.chosen);
+    }
+
+    // One head in small. Its blue is legible in both themes, so it needn't follow them.
+    #head(rows, id) {
+      const canvas = make("canvas", { width: rows[0].length, height: rows.length });
+      const context = canvas.getContext("2d");
+      context.fillStyle = "#2f8fce";
+      rows.forEach((row, i) => row.forEach((weight, j) => {
+        context.globalAlpha = weight;
+        context.fillRect(j, i, 1, 1);
+      }));
+      const off = this.#off.has(id), label = this.#label(id);
+      return make("button", { type: "button", value: id, title: label,
+        "aria-label": label + (off ? ", off" : ""), class: off && "off",
+        onclick: () => this.#choose(id), onkeydown: (event) => this.#move(event) }, canvas);
+    }
+
+    #label(id) {
+      const [name, layer, head] = id.split(".");
+      return `${name}, layer ${Number(layer) + 1}, head ${Number(head) + 1}`;
+    }
+
+    // The arrow keys go from head to head.
+    #move(event) {
+      const buttons = [...this.#heads.querySelectorAll("button")];
+      const wide = this.#panels[0].weights[0].length;
+      const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -wide, ArrowDown: wide }[event.key];
+      const next = by && buttons[buttons.indexOf(event.currentTarget) + by];
+      if (!next) return;
+      event.preventDefault();
+      next.focus();
+      next.click();
+    }
+
+    #choose(id) {
+      this.chosen = id;
+      this.#heads.querySelectorAll("button").forEach((button) => {
+        button.setAttribute("aria-pressed", button.value === id);
+        button.tabIndex = button.value === id ? 0 : -1;
+      });
+      const [name, layer, head] = id.split(".");
+      const panel = this.#panels.find((each) => each.name === name);
+      const { queries, keys } = panel, weights = panel.weights[layer][head];
+      const pictures = [drawLines(weights, queries, keys), drawMatrix(weights, queries, keys)];
+      this.#name.textContent = this.#label(id);
+      this.#value.textContent = "Point at a word, or reach it with the Tab key.";
+      this.#lines.replaceChildren(pictures[0]);
+      this.#matrix.replaceChildren(pictures[1]);
+      const point = (i) => {
+        for (const svg of pictures) {
+          svg.classList.toggle("one", i >= 0);
+          svg.querySelectorAll("[data-row]").forEach((node) =>
+            node.classList.toggle("on", Number(node.dataset.row) === i));
+        }
+        if (i >= 0) this.#value.textContent = `${queries[i]} looks at `
+          + strongest(weights[i], 3).map((j) => `${keys[j]} ${percent(weights[i][j])}`).join(", ");
+      };
+      for (const svg of pictures) {
+        svg.addEventListener("mouseleave", () => point(-1));
+        svg.querySelectorAll("[data-row]").forEach((node) => {
+          const tell = () => point(Number(node.dataset.row));
+          node.addEventListener("mouseenter", tell);
+          node.addEventListener("click", tell);
+          // Chromium would take any shape that listens for the focus for a stop of the Tab key.
+          if (node.hasAttribute("tabindex")) node.addEventListener("focus", tell);
+        });
+      }
+      this.dispatchEvent(new Event("choose"));
+    }
+  }
+
+  // Both sentences from top to bottom, and a line for each weight, as thick as it is large.
+  function drawLines(weights, queries, keys) {
+    const height = ROW * Math.max(queries.length, keys.length) + 8, middle = ROW / 2 + 4;
+    const svg = make("svg", { viewBox: `0 0 320 ${height}`, width: 320, height, role: "group",
+      "aria-label": "Queries on the left, keys on the right, and lines between them" });
+    weights.forEach((row, i) => row.forEach((weight, j) => {
+      if (weight < 0.01) return;
+      svg.append(make("line", { x1: 118, x2: 202, y1: i * ROW + middle, y2: j * ROW + middle,
+        "data-row": i, "stroke-width": 0.5 + 4 * weight,
+        "stroke-opacity": Math.max(0.12, weight) }));
+    }));
+    queries.forEach((word, i) => {
+      const [best] = strongest(weights[i], 1);
+      svg.append(make("g", { tabindex: 0, role: "img", "data-row": i,
+        "aria-label": `${word} looks most at ${keys[best]}, ${percent(weights[i][best])}` },
+      make("rect", { x: 2, y: i * ROW + 5, width: 112, height: ROW - 2, rx: 3 }),
+      make("text", { x: 110, y: i * ROW + middle + 5, "text-anchor": "end" }, clip(word))));
+    });
+    keys.forEach((word, j) => svg.append(
+      make("text", { x: 208, y: j * ROW + middle + 5 }, clip(word))));
+    return svg;
+  }
+
+  // The same weights as a matrix: a row for each query, a column for each key.
+  function drawMatrix(weights, queries, keys) {
+    const left = 112, top = 96, side = 20;
+    const width = left + side * keys.length + 46, height = top + side * queries.length + 4;
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
+      "aria-label": "The same weights as a matrix, a row for each query" });
+    keys.forEach((word, j) => svg.append(make("text", { transform:
+      `translate(${left + (j + 0.7) * side},${top - 6}) rotate(-60)` }, clip(word))));
+    queries.forEach((word, i) => svg.append(make("g", { "data-row": i },
+      make("text", { x: left - 6, y: top + (i + 0.72) * side, "text-anchor": "end" }, clip(word)),
+      ...weights[i].map((weight, j) => make("rect", { x: left + j * side, y: top + i * side,
+        width: side - 1, height: side - 1, "fill-opacity": weight },
+      make("title", {}, `${word} → ${keys[j]}: ${percent(weight)}`))))));
+    return svg;
+  }
+
+  customElements.define("attention-view", AttentionView);
+})();

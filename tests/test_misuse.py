@@ -1,0 +1,58 @@
+"""Arguments of the wrong kind get one error that says what is wanted.
+
+They are tried in a fresh Python: in this one the signatures are checked first.
+"""
+
+import subprocess
+import sys
+
+SCRIPT = """
+from annotated_transformer import SearchOptions, UserError, load
+translator = load("phrasebook-en-de", device="cpu")
+word = "March"
+for call in (
+    lambda: translator.translate([None]),
+    lambda: translator.translate(None),
+    lambda: translator.translate(b"x"),
+    lambda: translator.translate([b"x"]),
+    lambda: translator.translate(word for _ in range(3)),
+    lambda: translator.translate({word}),
+    lambda: translator.translate(7),
+    lambda: translator.n_best([None], SearchOptions()),
+    lambda: translator.score([word], None),
+    lambda: translator.score(b"x", word),
+    lambda: translator.attention(None),
+    lambda: translator.attention(word, b"x"),
+    lambda: list(translator.translate_stream([None])),
+    lambda: list(translator.translate_stream([word], lines_at_once=float("nan"))),
+    lambda: translator.check([None]),
+    *(lambda n=n: translator.score(word, word, batch_tokens=n) for n in BUDGETS),
+    *(lambda n=n: SearchOptions(batch_tokens=n) for n in BUDGETS),
+    lambda: SearchOptions(beam_size=10**6),
+    lambda: SearchOptions(n_best=10**6, temperature=1.0),
+):
+    try:
+        call()
+        print("accepted")
+    except UserError as error:
+        print(error)
+print(list(translator.translate_stream(word for _ in range(2))))
+"""
+
+
+def test_each_call_that_makes_no_sense_is_one_user_error():
+    script = SCRIPT.replace("BUDGETS", '(0, -5, float("nan"), 2.5)')
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    *said, last = done.stdout.splitlines()
+    assert last == "['März', 'März']" and len(said) == 25
+    wanted = ["line 1 is None", "got NoneType", "got bytes", "line 1 is b'x'"]
+    wanted += ["take translate_stream", "got set", "got int", "line 1 is None"]
+    wanted += ["got NoneType", "got bytes", "source line 1 is None", "target line 1"]
+    wanted += ["line 1 is None", "lines_at_once is nan", "line 1 is None"]
+    wanted += 2 * [f"batch_tokens is {n}" for n in ("0", "-5", "nan", "2.5")]
+    wanted += ["beam_size is 1000000", "n_best is 1000000"]
+    for words, line in zip(wanted, said, strict=True):
+        assert words in line, line

@@ -1,0 +1,223 @@
+"""Trees, their sequences, the repair of broken ones, labelled F1, and the grammar."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from annotated_transformer import UserError
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation.parsing import (
+    PCFG,
+    Tree,
+    TreeVocabulary,
+    binary_rules,
+    clean,
+    constituents,
+    from_tokens,
+    is_well_formed,
+    parse,
+    parse_with_grammar,
+    read_trees,
+    score,
+    to_tokens,
+)
+from annotated_transformer.translation.search import ModelSearch
+
+RAW = """( (S (NP-SBJ-1 (DT the) (NN cat) )
+   (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1) ))) (. .) ))"""
+CLEAN = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD was) (VP (VBN seen))) (. .)))"
+
+
+def tree(text: str) -> Tree:
+    (found,) = read_trees(text)
+    return found
+
+
+def test_reading_and_cleaning():
+    assert str(clean(tree(RAW))) == CLEAN
+    assert [str(each) for each in read_trees(CLEAN + "\n" + CLEAN)] == [CLEAN] * 2
+    assert list(read_trees("")) == []
+    assert clean(tree("(S (NP (-NONE- *)) (VP (-NONE- *)))")) is None
+    assert str(clean(tree("(S=2 (PRT|ADVP (-LRB- -LRB-)))"))) == (
+        "(S (PRT (-LRB- -LRB-)))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(S (NN a)", "tree 1: 1 brackets are never closed"),
+        ("(S (NN a)))", "tree 2: '[)]' has no open bracket"),
+        ("(S (NN a b))", "tree 1: 'a' needs a bracket of its own"),
+        ("(S a (NN b))", "tree 1: 'a' needs"),
+    ],
+)
+def test_brackets_that_do_not_fit_are_named(text, words):
+    with pytest.raises(UserError, match=words):
+        list(read_trees(text))
+
+
+def test_tokens_and_back():
+    one = tree(CLEAN)
+    tokens = "(S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S".split()
+    assert to_tokens(one) == tokens
+    assert from_tokens(tokens, one.leaves()) == one
+    assert is_well_formed(tokens, one.leaves())
+
+
+@pytest.mark.parametrize(
+    ("written", "repaired"),
+    [
+        ("", "(TOP (A a) (B b) (C c))"),
+        ("(S (X A B C", "(TOP (S (X (A a) (B b) (C c))))"),
+        ("(S (X A )X B C D E )S", "(TOP (S (X (A a)) (B b) (C c)))"),
+        ("(S (X A )X", "(TOP (S (X (A a)) (B b) (C c)))"),
+        ("(S (X B )X C )S", "(TOP (S (X (A a) (B b)) (C c)))"),
+        ("(S (X D D )X C )S", "(TOP (S (X (A a) (B b)) (C c)))"),
+        ("(S (X A A )X B C )S", "(TOP (S (X (A a)) (B b) (C c)))"),
+        ("(S (X A )X )S", "(TOP (S (X (A a))) (B b) (C c))"),
+        ("(S (X (Y A B )X C )S", "(TOP (S (X (Y (A a) (B b))) (C c)))"),
+        (")X (S A )Y B (X )X C )S )S", "(TOP (S (A a) (B b) (C c)))"),
+        ("(S C C C )S", "(TOP (S (A a) (B b) (C c)))"),
+        (")TOP (S A B C )S", "(TOP (S (A a) (B b) (C c)))"),
+    ],
+)
+def test_repair_keeps_each_word_once_and_in_order(written, repaired):
+    leaves = tree("(S (A a) (B b) (C c))").leaves()
+    assert str(from_tokens(written.split(), leaves)) == repaired
+    assert not is_well_formed(written.split(), leaves)
+
+
+def test_any_sequence_becomes_a_tree_over_the_sentence():
+    torch.manual_seed(0)
+    leaves = tree("(S (A a) (B b) (C c))").leaves()
+    known = ["(S", "(X", ")S", ")X", "A", "B"]
+    for _ in range(500):
+        places = torch.randint(len(known), (int(torch.randint(12, ())),))
+        found = from_tokens([known[i] for i in places], leaves)
+        assert found.leaves() == leaves
+        assert list(read_trees(str(found))) == [found]
+
+
+def test_constituents_by_hand():
+    one = tree(
+        "(TOP (S (`` ``) (NP (PRP it)) (, ,) (VP (VBD gave) (PRT (RP up))) (. .)))"
+    )
+    wanted = {("S", 0, 3): 1, ("NP", 0, 1): 1, ("VP", 1, 3): 1, ("ADVP", 2, 3): 1}
+    assert constituents(one) == wanted
+    twice = tree("(TOP (NP (NP (NN tea))))")
+    assert constituents(twice) == {("NP", 0, 1): 2}
+    marks = tree("(ROOT (S (X (, ,) (: --)) (NP (NN tea))))")
+    assert constituents(marks) == {("S", 0, 1): 1, ("NP", 0, 1): 1}
+
+
+def test_score_by_hand():
+    """Six constituents in gold: S, NP, VP, NP, PP, NP; the parsed tree has one more, an
+    NP over "the man with eyes".
+    """
+    gold = tree(
+        "(TOP (S (NP (PRP I)) (VP (VBP see) (NP (DT the) (NN man)) "
+        "(PP (IN with) (NP (NNS eyes)))) (. .)))"
+    )
+    parsed = tree(
+        "(TOP (S (NP (PRP I)) (VP (VBP see) (NP (NP (DT the) (NN man)) "
+        "(PP (IN with) (NP (NNS eyes))))) (. .)))"
+    )
+    found = score([gold], [parsed])
+    assert found.recall == 100 and found.precision == pytest.approx(600 / 7)
+    assert found.f1 == pytest.approx(1200 / 13) and found.exact == 0
+    flat = from_tokens(["(S"], gold.leaves())
+    both = score([gold, gold], [gold, flat])
+    assert both.precision == 100 and both.recall == pytest.approx(700 / 12)
+    assert both.exact == 50
+    wrong = tree(str(gold).replace("(VP", "(NP"))
+    assert score([gold], [wrong]).f1 == pytest.approx(500 / 6)
+    with pytest.raises(UserError, match="no constituents"):
+        score([], [])
+
+
+def test_words_may_differ_in_punctuation_tags_only_where_evalb_allows():
+    """A comma inside or outside of a constituent makes no difference."""
+    inside = tree("(TOP (S (NP (NN tea) (, ,)) (VP (VBZ helps))))")
+    outside = tree("(TOP (S (NP (NN tea)) (, ,) (VP (VBZ helps))))")
+    assert score([inside], [outside]).f1 == 100
+
+
+def test_binary_rules_of_a_small_tree():
+    name, rules = binary_rules(tree(CLEAN))
+    assert name == "TOP+S^"
+    assert rules == [
+        ("NP^S", "DT", "NN"),
+        ("VP^S", "VBD", "VP+VBN^VP"),
+        ("TOP+S^", "NP^S", "@S^:NP"),
+        ("@S^:NP", "VP^S", "."),
+    ]
+
+
+def test_a_grammar_parses_what_it_has_seen():
+    seen = [tree(CLEAN), tree("(TOP (S (NP (NN tea)) (VP (VBZ helps)) (. .)))")]
+    grammar = PCFG(seen)
+    for one in seen:
+        assert parse_with_grammar(grammar, one.leaves()) == one
+    assert parse_with_grammar(grammar, tree("(S (XX a) (NN b))").leaves()) is None
+    single = tree("(TOP (INTJ (UH yes)))")
+    assert parse_with_grammar(PCFG([*seen, single]), single.leaves()) == single
+
+
+def test_the_grammar_takes_the_more_frequent_attachment():
+    begin, pp = "(TOP (S (NP (PRP I)) (VP (VBP see) ", "(PP (IN in) (NP (NN y)))"
+    low = begin + f"(NP (NP (NN x)) {pp}))))"
+    high = begin + f"(NP (NN x)) {pp})))"
+    for often, seldom in [(low, high), (high, low)]:
+        grammar = PCFG([tree(often), tree(often), tree(seldom)])
+        assert str(parse_with_grammar(grammar, tree(low).leaves())) == often
+
+
+def test_vocabulary_pairs_and_a_search_without_training():
+    trees = [tree(CLEAN), tree("(TOP (S (NP (NN tea)) (VP (VBZ helps)) (. .)))")]
+    vocabulary = TreeVocabulary(trees)
+    pairs = vocabulary.pairs(trees)
+    assert len(pairs) == 2 and pairs.src_lengths.tolist() == [6, 4]
+    names = [vocabulary.tokens[i] for i in pairs[0][1]]
+    assert names == [*to_tokens(trees[0]), "</s>"]
+    assert vocabulary.encode(["XX"]) == [3, 2]
+    size, sizes = (
+        len(vocabulary.tokens),
+        dict(N=1, d_model=8, d_ff=8, h=2, d_k=4, d_v=4),
+    )
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(size, size, **sizes)).eval()
+    sentences = [each.leaves() for each in trees]
+    written = parse(ModelSearch(model), vocabulary, sentences, beam_size=2)
+    for tokens, leaves in zip(written, sentences, strict=True):
+        assert len(tokens) <= 306
+        assert from_tokens(tokens, leaves).leaves() == leaves
+
+
+def test_the_sample_goes_into_tokens_and_back():
+    path = Path(os.environ.get("ANNOTATED_TRANSFORMER_DATA", "-"))
+    path = path / "treebank" / "ptb-wsj-sample.mrg.gz"
+    if not path.exists():
+        pytest.skip("ANNOTATED_TRANSFORMER_DATA names no folder with treebank/")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        trees = [clean(each) for each in read_trees(file.read())]
+    assert len(trees) == 3914 and None not in trees
+    for one in trees:
+        assert one.label == "TOP"
+        assert from_tokens(to_tokens(one), one.leaves()) == one
+    assert score(trees, trees).f1 == 100
+
+
+def test_a_grammar_without_context_parses_more():
+    seen = [
+        tree("(TOP (S (NP (DT a) (JJ b) (NN c)) (VP (VB d) (NP (NN e)))))"),
+        tree("(TOP (S (NP (NN e)) (VP (VB d) (NP (NN e) (NN e)))))"),
+    ]
+    new = tree("(TOP (S (NP (NN e)) (VP (VB d) (NP (DT a) (NN e) (NN e)))))")
+    assert parse_with_grammar(PCFG(seen), new.leaves()) is None
+    names = PCFG(seen, context=False).names
+    assert "NP^" in names and not any(":N" in name or "^V" in name for name in names)

@@ -1,0 +1,416 @@
+"""Parts that came after 2017: each against a reference, alone and together."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from annotated_transformer import load
+from annotated_transformer.after.since_2017 import (
+    PARTS,
+    ALiBi,
+    GELUFeedForward,
+    OpenAttention,
+    RMSNorm,
+    Rotary,
+    Since2017Config,
+    SwiGLU,
+    assemble,
+    attention_in_blocks,
+    attentions,
+    decaying_adam,
+    gelu,
+    rotate,
+    teach,
+)
+from annotated_transformer.data.batching import TokenizedPairs
+from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.engine.decoding import fast
+from annotated_transformer.engine.update import fast_training
+from annotated_transformer.errors import UserError
+from annotated_transformer.files import verify
+from annotated_transformer.model.attention import causal_mask
+from annotated_transformer.model.position import sinusoids
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.loss import Objective
+from annotated_transformer.training.trainer import TrainingConfig
+from annotated_transformer.translation.search import beam, greedy
+
+TOGETHER = (
+    "pre-norm",
+    "rms-norm",
+    "swiglu",
+    "qk-norm",
+    "rotary",
+    "grouped-queries",
+    "no-biases",
+)
+FEW = phrasebook("en", "de", "val", 5)
+CHOICES = [(), *((name,) for name in PARTS), TOGETHER, ("gelu", "alibi", "pre-norm")]
+
+
+def config(*parts: str, **sizes) -> Since2017Config:
+    small = dict(N=2, d_model=32, d_ff=48, h=4, d_k=8, d_v=8, dropout=0.0)
+    small |= dict(src_vocab_size=40, tgt_vocab_size=40, max_length=32)
+    return Since2017Config(**small | sizes, parts=parts)
+
+
+def model_of(*parts: str, **sizes) -> Transformer:
+    """A built model whose every parameter was moved, so that none hides a mistake."""
+    torch.manual_seed(0)
+    model = assemble(config(*parts, **sizes)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return model
+
+
+def ids(rows: int, n: int, padded: int = 0) -> torch.Tensor:
+    torch.manual_seed(1)
+    found = torch.randint(4, 40, (rows, n))
+    if padded:
+        found[-1, -padded:] = 0
+    return found
+
+
+def test_without_parts_it_is_the_papers_model():
+    torch.manual_seed(3)
+    plain = Transformer(config()).eval()
+    torch.manual_seed(3)
+    opened = assemble(config()).eval()
+    src, tgt = ids(3, 7, 2), ids(3, 5)
+    assert all(type(each) is OpenAttention for each in attentions(opened))
+    assert torch.equal(plain(src, tgt), opened(src, tgt))
+    torch.manual_seed(3)
+    changed = assemble(config("rotary"))
+    for name, weight in changed.named_parameters():
+        assert torch.equal(weight, dict(plain.named_parameters())[name])
+
+
+def test_rms_norm_is_pytorchs():
+    x, ours, theirs = torch.randn(3, 5, 16), RMSNorm(16), nn.RMSNorm(16, eps=1e-5)
+    with torch.no_grad():
+        theirs.weight.copy_(ours.gain.normal_())
+    assert torch.allclose(ours(x), theirs(x), atol=1e-6)
+
+
+def test_gelu_is_pytorchs():
+    x = torch.linspace(-5, 5, 101)
+    assert torch.allclose(gelu(x), F.gelu(x), atol=1e-6)
+    network = GELUFeedForward(8, 16)
+    y = torch.randn(2, 3, 8)
+    assert torch.allclose(network(y), network.W_2(F.gelu(network.W_1(y))), atol=1e-6)
+
+
+def test_swiglu_gates_with_swish_and_costs_as_much():
+    network, x = SwiGLU(64, 256), torch.randn(2, 3, 64)
+    expected = network.W_2(F.silu(network.W_1(x)) * network.V(x))
+    assert torch.allclose(network(x), expected, atol=1e-6)
+    size = sum(each.numel() for each in network.parameters())
+    assert abs(size / (2 * 64 * 256 + 256 + 64) - 1) < 0.005
+
+
+def test_rotary_knows_the_distance_alone():
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 8)
+    codes = sinusoids(40, 8)
+    turned = [rotate(x.expand(40, 8), codes) for x in (q, k)]
+    scores = turned[0] @ turned[1].T
+    for distance in (-7, 0, 5):
+        diagonal = scores.diagonal(distance)
+        assert torch.allclose(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-4)
+    assert torch.allclose(turned[0].norm(dim=-1), q.norm().expand(40), atol=1e-5)
+    by_hand = torch.view_as_complex(q.view(4, 2)) * torch.polar(
+        torch.ones(4), 3 * 10000.0 ** (-torch.arange(4) / 4)
+    )
+    assert torch.allclose(
+        turned[0][3], torch.view_as_real(by_hand).flatten(), atol=1e-5
+    )
+
+
+def test_rotary_refuses_what_is_longer_than_its_table():
+    query = torch.randn(1, 2, 9, 8)
+    with pytest.raises(UserError, match="max_length"):
+        Rotary(8, 8)(query, query)
+
+
+def test_alibi_has_the_papers_slopes():
+    assert ALiBi(8).slopes.tolist() == [2.0**-i for i in range(1, 9)]
+    bias = ALiBi(8)(3, 3)
+    ahead = 2.0**-8
+    assert bias[0].tolist() == [
+        [0, -ahead, -2 * ahead],
+        [-0.5, 0, -ahead],
+        [-1, -0.5, 0],
+    ]
+    assert torch.equal(ALiBi(8)(1, 3)[:, 0], bias[:, -1])
+
+
+def test_grouped_queries_are_pytorchs():
+    model = model_of("grouped-queries", h=8, d_k=4, d_v=4)
+    x, mask = torch.randn(2, 6, 32), causal_mask(6)
+    attention = model.encoder.layers[0].self_attention
+    query, (key, value) = attention.queries(x), attention.keys_values(x)
+    assert query.size(1) == 8 and key.size(1) == value.size(1) == 2
+    heads = F.scaled_dot_product_attention(query, key, value, mask, enable_gqa=True)
+    expected = attention.W_O(heads.transpose(1, 2).flatten(2))
+    assert torch.allclose(attention(x, x, mask), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 64])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_the_online_softmax_is_the_softmax(size, scale):
+    torch.manual_seed(0)
+    shapes = (2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6)
+    query, key, value = (torch.randn(each, dtype=torch.float64) for each in shapes)
+    whole = F.scaled_dot_product_attention(scale * query, key, value)
+    found = attention_in_blocks(scale * query, key, value, size)
+    assert torch.allclose(found, whole, atol=1e-5)
+
+
+def test_qk_norm_bounds_the_scores():
+    model = assemble(config("qk-norm"))
+    attention = model.encoder.layers[0].self_attention
+    query, key = attention.turns[0](
+        1e3 * torch.randn(1, 4, 5, 8), torch.randn(1, 4, 5, 8)
+    )
+    assert (query @ key.mT / math.sqrt(8)).abs().max() <= math.sqrt(8) + 1e-4
+
+
+def test_pre_norm_is_x_plus_sublayer_of_norm_of_x():
+    model = model_of("pre-norm")
+    layer, top = model.encoder.layers
+    x, mask = torch.randn(2, 6, 32), torch.ones(2, 1, 1, 6, dtype=torch.bool)
+    attention, network = layer.self_attention, layer.feed_forward
+    z = attention.norm(x)
+    query, key, value = attention.W_Q(z), attention.W_K(z), attention.W_V(z)
+    heads = [each.unflatten(-1, (4, 8)).transpose(1, 2) for each in (query, key, value)]
+    attended = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+    y = x + attention.W_O(attended)
+    y = y + network[1](network[0](y))
+    assert torch.allclose(layer(x, mask), y, atol=1e-5)
+    assert type(top.after_feed_forward).__name__ == "AddNorm"
+    lengths = top(100 * x, mask).std(-1)
+    assert lengths.max() < 2  # the stack's top is normalised
+
+
+def test_no_biases_leaves_none():
+    names = [name for name, _ in model_of("no-biases").named_parameters()]
+    assert not [name for name in names if "bias" in name or "b_" in name]
+    assert any("bias" in name for name, _ in model_of().named_parameters())
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_step_by_step_is_the_whole_pass(parts):
+    model, src, tgt = model_of(*parts), ids(3, 7, padded=3), ids(3, 6)
+    with torch.no_grad():
+        whole, cache = model(src, tgt), model.start(src)
+        for place in range(6):
+            assert torch.allclose(
+                model.step(tgt[:, place], cache), whole[:, place], atol=1e-4
+            )
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_no_position_sees_what_comes_after(parts):
+    model, src, tgt = model_of(*parts), ids(2, 7), ids(2, 6)
+    other = tgt.clone()
+    other[:, 4:] = (other[:, 4:] + 7) % 36 + 4
+    with torch.no_grad():
+        before, after = model(src, tgt), model(src, other)
+    assert torch.equal(before[:, :4], after[:, :4])
+    assert not torch.allclose(before[:, 4:], after[:, 4:])
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_padding_changes_nothing(parts):
+    model, src, tgt = model_of(*parts), ids(2, 5), ids(2, 4)
+    padded = F.pad(src, (0, 3))
+    with torch.no_grad():
+        assert torch.allclose(model(src, tgt), model(padded, tgt), atol=1e-4)
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_order_matters(parts):
+    model, src, tgt = model_of(*parts), ids(1, 6), ids(1, 3)
+    with torch.no_grad():
+        assert not torch.allclose(model(src, tgt), model(src.flip(1), tgt), atol=1e-3)
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_weights_are_those_that_attend_uses(parts):
+    model, x = model_of(*parts), torch.randn(2, 5, 32)
+    attention, mask = model.decoder.layers[0].self_attention, causal_mask(5)
+    weights = attention.weights(x, x, mask)
+    value = attention.keys_values(x)[1].repeat_interleave(
+        attention.h // attention.groups, dim=1
+    )
+    expected = attention.W_O((weights @ value).transpose(1, 2).flatten(2))
+    assert torch.allclose(weights.sum(-1), torch.ones(2, 4, 5), atol=1e-5)
+    assert torch.allclose(attention(x, x, mask), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_the_fast_forms_agree(parts):
+    model, src, tgt = model_of(*parts), ids(3, 7, 2), ids(3, 6)
+    ready = fast(model)
+    assert [h.tokens for h in greedy(ready, src)] == [
+        h.tokens for h in greedy(model, src)
+    ]
+    readable, other = Objective(model, 0.1), fast_training(model, 0.1)
+    assert torch.allclose(
+        readable(src, tgt[:, :-1], tgt[:, 1:]), other(src, tgt[:, :-1], tgt[:, 1:])
+    )
+    assert len(beam(ready, src)) == 3
+
+
+# -- training, folders, commands -------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def phrases():
+    """Pairs of the phrasebook, tokenized, and their tokenizer."""
+    pairs = phrasebook("en", "de", "train", 300)
+    tokenizer = train_tokenizer(pairs, "en", "de", vocab_size=300)
+    return TokenizedPairs.build(pairs, tokenizer), tokenizer
+
+
+def test_all_together_learn_with_decay_and_cosine(phrases):
+    pairs, tokenizer = phrases
+    size = tokenizer.tgt_vocab_size
+    torch.manual_seed(0)
+    model = assemble(config(*TOGETHER, src_vocab_size=size, tgt_vocab_size=size))
+    training = TrainingConfig(
+        steps=40, batch_tokens=256, warmup=10, label_smoothing=0.0
+    )
+    updates = list(
+        teach(Objective(model, 0.0), pairs, training, ("weight-decay", "cosine"))
+    )
+    losses = [each.loss.item() / each.tokens for each in updates]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+    rates = [each.rate for each in updates]
+    peak = (32 * 10) ** -0.5
+    assert max(rates) == pytest.approx(peak) == rates[1] and rates[-1] < 1e-9
+
+
+def test_the_papers_training_is_the_default(phrases):
+    pairs, tokenizer = phrases
+    size = tokenizer.tgt_vocab_size
+    model = assemble(config(src_vocab_size=size, tgt_vocab_size=size))
+    training = TrainingConfig(steps=3, batch_tokens=256, warmup=2)
+    rates = [each.rate for each in teach(Objective(model, 0.1), pairs, training)]
+    assert rates[1] == pytest.approx((32 * 2) ** -0.5) and rates[2] < rates[1]
+
+
+def test_decay_shrinks_matrices_alone():
+    layer = nn.Linear(4, 4)
+    nn.init.ones_(layer.weight), nn.init.ones_(layer.bias)
+    optimizer = decaying_adam(layer, decay=0.1)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.5
+    for parameter in layer.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    assert torch.allclose(layer.weight, torch.tensor(0.95))
+    assert torch.allclose(layer.bias, torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("parts", CHOICES, ids="+".join)
+def test_saved_and_opened_it_translates_the_same(parts, phrases, tmp_path):
+    size = phrases[1].tgt_vocab_size
+    model = model_of(*parts, src_vocab_size=size, tgt_vocab_size=size)
+    save_model(tmp_path / "model", model, phrases[1])
+    opened = load(tmp_path / "model")
+    assert opened.model.config == model.config
+    src, tgt = ids(2, 5), ids(2, 4)
+    with torch.no_grad():
+        assert torch.equal(opened.model(src, tgt), model(src, tgt))
+    look = opened.attention("the first of May", "der erste Mai")
+    assert look.encoder.shape[:2] == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "parts, words",
+    [
+        (("rotery",), "did you mean 'rotary'"),
+        (("rotary", "alibi"), "choose one"),
+        (("swiglu", "gelu"), "choose one"),
+    ],
+)
+def test_parts_that_are_unknown_or_don_t_fit(parts, words):
+    with pytest.raises(UserError, match=words):
+        config(*parts)
+
+
+def test_sizes_that_parts_can_t_have():
+    with pytest.raises(UserError, match="multiple of 4"):
+        config("grouped-queries", h=6)
+    with pytest.raises(UserError, match="even"):
+        config("rotary", d_k=7)
+
+
+def test_a_folder_of_other_weights_is_refused(phrases, tmp_path):
+    size = phrases[1].tgt_vocab_size
+    model = model_of("rms-norm", src_vocab_size=size, tgt_vocab_size=size)
+    save_model(tmp_path / "model", model, phrases[1])
+    about = tmp_path / "model" / "config.json"
+    for old, new, words in (
+        ("rms-norm", "no-biases", "another architecture"),
+        ("no-biases", "nonsense", "unknown part 'nonsense'"),
+        ('"nonsense"', "7", "parts"),
+    ):
+        about.write_text(about.read_text().replace(old, new))
+        verify(tmp_path / "model", accept=True)
+        with pytest.raises(UserError, match=words):
+            load(tmp_path / "model")
+
+
+def test_other_engines_refuse_it(phrases, tmp_path):
+    size = phrases[1].tgt_vocab_size
+    model = model_of("no-biases", src_vocab_size=size, tgt_vocab_size=size)
+    save_model(tmp_path / "model", model, phrases[1])
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(UserError, match="since_2017 model"):
+        load(tmp_path / "model", engine="ctranslate2")
+
+
+def test_the_command_trains_goes_on_and_translates(run, tmp_path):
+    out, parts = tmp_path / "run", "pre-norm, rms-norm,swiglu,rotary"
+    for name, pairs in (("train", phrasebook("en", "de", "train", 80)), ("valid", FEW)):
+        for language, side in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+            lines = "".join(f"{line}\n" for line in side)
+            (tmp_path / f"{name}.{language}").write_text(lines, encoding="utf-8")
+    sizes = "steps=4 save_every=2 N=1 d_model=16 d_ff=24 h=2 d_k=8 d_v=8 vocab_size=200"
+    settings = [word for each in sizes.split() for word in ("--set", each)]
+    own = [tmp_path / "train", "--src", "en", "--tgt", "de"]
+    own += ["--valid", tmp_path / "valid", "--recipe", "phrasebook"]
+    asked = ["train", *own, "--out", out, "--parts", parts, "--device", "cpu"]
+    assert run(*asked, *settings)[0] == 0
+    status, _, told = run(*asked[:-4], "--device", "cpu", *settings)
+    assert status == 2 and "another run" in told and "parts" in told
+    assert run(*asked, *settings, "--set", "steps=6")[0] == 0
+    assert load(out).model.config.parts == tuple(parts.replace(" ", "").split(","))
+    status, said, _ = run("translate", "the first of May", "-m", out, "--device", "cpu")
+    assert status == 0 and len(said.splitlines()) == 1
+    status, said, _ = run("info", out)
+    total = sum(each.numel() for each in load(out).model.parameters())
+    assert status == 0 and f"{total:,}" in said
+    status, _, told = run("export", "marian", tmp_path / "marian", "-m", out)
+    assert status == 2 and "since_2017 model" in told
+
+
+def test_bad_input_ends_in_one_line(run, tmp_path):
+    def refused(words, *arguments):
+        status, _, told = run("train", "phrasebook", "--out", tmp_path, *arguments)
+        assert status == 2 and words in told and len(told.splitlines()) == 1, told
+
+    refused("did you mean 'swiglu'", "--parts", "swigly")
+    refused("choose one", "--parts", "rotary,alibi")
+    refused("multiple of 4", "--parts", "grouped-queries", "--set", "h=2")
+    refused("leave out --parts", "--parts", "gelu", "--from", "phrasebook-en-de")
+    refused("unknown setting 'parts'", "--parts", "gelu", "--set", "parts=rotary")
+    assert not any(tmp_path.iterdir())

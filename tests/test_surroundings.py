@@ -1,0 +1,135 @@
+"""Odd terminals, languages and clocks, folders that are read-only: the same output, or
+one line.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny_run import data, losses, start
+
+from annotated_transformer.engine.runs import fit
+from annotated_transformer.training.checkpoint import save_model
+
+ROOT = Path(__file__).resolve().parents[1]
+NOBODY = 65534
+
+
+def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    """The command line with nothing but these settings in its environment."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, "-m", "annotated_transformer", *map(str, arguments)],
+        capture_output=True,
+        env=kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment,
+    )
+
+
+@pytest.mark.parametrize("settings", [
+    {"TERM": "dumb"},
+    {"TERM": "no-such-terminal", "NO_COLOR": "1"},
+    {"COLUMNS": "1"},
+    {"COLUMNS": "-3", "LINES": "x"},
+    {"FORCE_COLOR": "1", "TERM": "", "COLUMNS": "100000"},
+], ids=str)  # fmt: skip
+def test_an_odd_terminal(settings):
+    done = command("corpora", **settings)
+    assert done.returncode == 0 and b"multi30k" in done.stdout and done.stderr == b""
+    assert command("--help", **settings).returncode == 0
+    refused = command("translate", "-m", "nowhere", "March 3", **settings)
+    assert refused.returncode == 2 and refused.stdout == b""
+    assert refused.stderr.startswith(b"error: nowhere: there is no such model")
+    assert refused.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LANG": "xx_YY.none"}], ids=str
+)
+def test_a_locale_without_letters(settings):
+    text = "the twenty-first of March"
+    done = command("translate", "-m", "phrasebook-en-de", text, **settings)
+    assert done.returncode == 0 and done.stderr == b""
+    assert done.stdout.decode("utf-8") == "der einundzwanzigste März\n"
+
+
+def test_an_output_of_another_encoding():
+    text = "the twenty-first of March"
+    where = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = command("translate", "-m", "phrasebook-en-de", text, **where)
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+    assert b"set PYTHONIOENCODING=utf-8" in done.stderr
+
+
+def test_a_clock_that_goes_back(tmp_path, monkeypatch):
+    fit(start(tmp_path / "whole"))
+    real, calls = time.time, []
+
+    def jumping() -> float:
+        calls.append(1)
+        return real() - 1e6 * len(calls) + 3e6 * (len(calls) % 5)
+
+    monkeypatch.setattr(time, "time", jumping)
+    fit(start(tmp_path / "run", steps=8))
+    fit(start(tmp_path / "run"))
+    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+    assert not list((tmp_path / "run").glob("**/.*"))
+
+
+@pytest.fixture
+def as_nobody(tmp_path):
+    """The command line run by an ordinary user, in a folder that others own."""
+    if not hasattr(os, "fork"):
+        pytest.skip("nothing forks here")
+    forks = pytest.importorskip("benchmarks.promises.forks")
+    importlib.import_module("zoneinfo")  # which nobody may read later, perhaps
+    if os.geteuid() == 0:
+        for folder in [tmp_path, *tmp_path.parents][:3]:
+            folder.chmod(0o755)
+    else:
+        tmp_path.chmod(0o555)
+
+    def drop() -> None:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        place = Path(f"{tmp_path}-said")
+        done = forks.wait(forks.fork(arguments, place, drop), place)
+        return done.status, done.out, done.err
+
+    yield call
+    tmp_path.chmod(0o755)
+
+
+def test_a_folder_that_is_read_only(tmp_path, as_nobody):
+    tmp_path.chmod(0o755)
+    model = start(tmp_path / "unused").model
+    for name in ("a", "b"):
+        save_model(tmp_path / name, model, data()[0])
+    tmp_path.chmod(0o555)
+    own = ["--src", "en", "--tgt", "de", "--valid", tmp_path / "valid"]
+    for language in ("en", "de"):
+        for split in ("train", "valid"):
+            path = Path(f"{tmp_path}-said") / f"{split}.{language}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("ba du ki\n" * 20)
+    own[-1] = path.parent / "valid"
+    before = sorted(tmp_path.rglob("*"))
+    for command in (
+        ["average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out"],
+        ["average", tmp_path / "a", tmp_path / "a", "--out", tmp_path / "b"],
+        ["export", "marian", tmp_path / "out", "--model", tmp_path / "a"],
+        ["train", path.parent / "train", *own, "--out", tmp_path / "run"],
+    ):
+        status, out, err = as_nobody(*command)
+        assert status == 2 and out == "" and err.count("\n") == 1, (command, err)
+        assert "Permission denied" in err or "Read-only" in err
+    assert sorted(tmp_path.rglob("*")) == before
+    status, out, _ = as_nobody("score", "ba", "du", "-m", tmp_path / "a")
+    assert status == 0 and out, "what may be read can be used"
