@@ -30,7 +30,13 @@ export: $(READY)  ## write the package from the chapters
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	$(BIN)/python -m http.server --directory $(BOOK) --bind 127.0.0.1 $(PORT)
 
-test: $(READY)  ## run the chapters' own tests and the test suite
+AXE := tests/node_modules/.package-lock.json
+
+$(AXE): tests/package-lock.json
+	-npm ci --prefix tests --no-audit --no-fund
+
+# Where npm isn't there, or finds no network, the tests that need axe are skipped.
+test: $(READY) $(if $(shell command -v npm),$(AXE))  ## run the chapters' own tests and the test suite
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 	$(BIN)/python -m pytest
 
