@@ -28,7 +28,10 @@ def simple_self_attention(
 
 # %% ../../nbs/before/self_attention.ipynb #00000011
 class SelfAttention(nn.Module):
-    """Self-attention with a query, a key and a value for each position, one head."""
+    """softmax(Q Kᵀ / √d_k) V with a query, a key and a value for each position.
+
+    One head; values are as wide as keys.
+    """
 
     def __init__(self, d_model: int, d_k: int):
         super().__init__()

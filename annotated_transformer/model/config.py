@@ -235,7 +235,7 @@ def check_stack(config: StackConfig) -> None:
     if config.d_model % config.h or config.d_model % 2:
         raise UserError(
             f"d_model is {config.d_model} and h is {config.h}: d_model must be even, "
-            "and the heads must share it without a rest"
+            "and the heads must share it without a remainder"
         )
     if type(config.dropout) not in (int, float) or not 0 <= config.dropout < 1:
         raise UserError(

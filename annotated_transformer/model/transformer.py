@@ -136,6 +136,6 @@ def initialise(module: nn.Module) -> None:
         nn.init.xavier_uniform_(module.weight)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
-    if isinstance(module, MultiHeadAttention):
+    if isinstance(module, MultiHeadAttention):  # after its own linear layers
         for projection in (module.W_Q, module.W_K, module.W_V):
             nn.init.xavier_uniform_(projection.weight, gain=0.5**0.5)
