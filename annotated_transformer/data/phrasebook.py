@@ -639,7 +639,7 @@ PATTERNS = read_patterns()
 # %% ../../nbs/data/phrasebook.ipynb #cell114
 @dataclass(frozen=True)
 class Phrase:
-    """A pattern with a value for each gap: a meaning, before any language says it."""
+    """A pattern with a value for each gap, before any language says it."""
 
     pattern: Pattern
     values: tuple[Hashable, ...]
