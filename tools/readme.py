@@ -227,7 +227,7 @@ def recipes() -> str:
 
 def kills() -> str:
     """How often training runs were killed, and how many came to another end."""
-    head = ["a run by", "runs", "killed or interrupted", "ended otherwise"]
+    head = ["a run by", "runs", "killed or interrupted", "other losses or weights"]
     rows = [
         [kind, found["runs"], sum(found["kills"].values()), len(found["failures"])]
         for kind, found in record("promises/kills.json")["kinds"].items()
