@@ -9,8 +9,8 @@ a batch, in processes of their own: in float32; in bfloat16 with oneDNN's own bo
 training sets, and 16. Peak memory and processor time are those of so many updates,
 after the data is made. The corpus is downloaded unless
 ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
-Writes results/promises/memory-UPDATES.json, for nbs/engine/scale.ipynb. The first takes
-five minutes, the second an hour and a half.
+Writes results/promises/memory-200.json and memory-8000.json for nbs/engine/scale.ipynb.
+The first takes five minutes, the second an hour and a half.
 """
 
 import json
