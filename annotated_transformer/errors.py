@@ -1,4 +1,4 @@
-"""What a user can mend: one kind of error, and the end of its message."""
+"""What a user can mend: one kind of error, the end of its message, and a common check."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -19,3 +19,13 @@ def nearest(name: object, options: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"choose one of: {', '.join(known)}"
+
+
+def check_whole(owner: object, name: str, least: int = 1, below: int = 2**31) -> None:
+    """Raises: UserError unless the field of that name is a whole number in the range."""
+    value = getattr(owner, name)
+    if type(value) is not int or not least <= value < below:
+        raise UserError(
+            f"{name} is {value!r}: it must be a whole number of at least {least}, and "
+            f"below {below}"
+        )

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from ..before.self_attention import simple_self_attention
 from ..data.corpus import data_folders, fetch, read_lines
 from ..data.tokenizer import read_tokenizer, train_bpe
-from ..errors import UserError, nearest
+from ..errors import UserError, check_whole, nearest
 from ..files import write_whole
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig
@@ -87,14 +87,8 @@ class ClassifierConfig(StackConfig):
 #| code-fold: true
 def check_classifier(config: ClassifierConfig) -> None:
     """Raises: UserError that names the first field out of range and the remedy."""
-    sizes = (("vocab_size", UNK + 1, 2**31), ("max_length", 1, 2**20))
-    for name, least, most in sizes:
-        value = getattr(config, name)
-        if type(value) is not int or not least <= value < most:
-            raise UserError(
-                f"{name} is {value!r}: it must be a whole number from {least}, and "
-                f"below {most}"
-            )
+    check_whole(config, "vocab_size", least=UNK + 1)
+    check_whole(config, "max_length", below=2**20)
     known = list(STACKS)
     if config.attention not in known:
         raise UserError(

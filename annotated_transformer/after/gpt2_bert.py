@@ -41,7 +41,7 @@ from annotated_transformer.data.tokenizer import (
     plain,
     tokenizer_errors,
 )
-from ..errors import UserError, nearest
+from ..errors import UserError, check_whole, nearest
 from ..files import new_folder, read_json, write_json
 from ..model.attention import causal_mask, padding_mask
 from ..model.config import StackConfig
@@ -80,13 +80,8 @@ class GPT2Config(HalfConfig):
 #| code-fold: true
 def check_half(config: HalfConfig) -> None:
     """Raises: UserError for a vocabulary, a length or an activation out of range."""
-    for name, most in (("vocab_size", 2**31), ("max_length", 2**20)):
-        value = getattr(config, name)
-        if type(value) is not int or not 1 <= value < most:
-            raise UserError(
-                f"{name} is {value!r}: it must be a whole number of at least 1, and "
-                f"below {most}"
-            )
+    check_whole(config, "vocab_size")
+    check_whole(config, "max_length", below=2**20)
     if config.activation not in ACTIVATIONS:
         hint = nearest(config.activation, ACTIVATIONS)
         raise UserError(f"activation is {config.activation!r}: {hint}")
@@ -185,13 +180,8 @@ class BertConfig(HalfConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, most in (("segments", 2**20), ("pad_id", self.vocab_size)):
-            value, least = getattr(self, name), 0 if name == "pad_id" else 1
-            if type(value) is not int or not least <= value < most:
-                raise UserError(
-                    f"{name} is {value!r}: it must be a whole number from {least}, and "
-                    f"below {most}"
-                )
+        check_whole(self, "segments", below=2**20)
+        check_whole(self, "pad_id", least=0, below=self.vocab_size)
 
 # %% ../../nbs/after/gpt2_bert.ipynb #gb-bertlayer
 class BertLayer(EncoderLayer):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ..data.corpus import TextFile, find_file, read_lines
 from ..data.tokenizer import parse_tokenizer
-from ..errors import UserError
+from ..errors import UserError, check_whole
 from ..files import write_whole
 from ..model.attention import causal_mask
 from ..model.config import StackConfig
@@ -58,13 +58,8 @@ class LanguageModelConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, most in (("vocab_size", 2**31), ("max_length", 2**20)):
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value < most:
-                raise UserError(
-                    f"{name} is {value!r}: it must be a whole number of at least 1, "
-                    f"and below {most}"
-                )
+        check_whole(self, "vocab_size")
+        check_whole(self, "max_length", below=2**20)
 
 # %% ../../nbs/after/language_model.ipynb #lm-past
 @dataclass
@@ -273,13 +268,9 @@ class LanguageTraining:
     every: int = 250
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "every", "seed"):
-            value, least = getattr(self, name), 0 if name == "seed" else 1
-            if type(value) is not int or not least <= value < 2**31:
-                raise UserError(
-                    f"{name} is {value!r}: it must be a whole number of at least "
-                    f"{least}, and below {2**31}"
-                )
+        check_whole(self, "seed", least=0)
+        for name in ("steps", "batch", "every"):
+            check_whole(self, name)
         if not 0 < self.peak < 1:
             raise UserError(f"peak is {self.peak!r}: it must be above 0 and below 1")
 

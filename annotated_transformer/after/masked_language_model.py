@@ -36,7 +36,7 @@ from annotated_transformer.after.classifier import (
 )
 from ..data.corpus import read_lines
 from ..data.tokenizer import read_tokenizer, train_bpe
-from ..errors import UserError
+from ..errors import UserError, check_whole
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig
 from ..model.embedding import Embedding
@@ -69,14 +69,8 @@ class MaskedLanguageModelConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes = (("vocab_size", UNK + 3, 2**31), ("max_length", 1, 2**20))
-        for name, least, most in sizes:
-            value = getattr(self, name)
-            if type(value) is not int or not least <= value < most:
-                raise UserError(
-                    f"{name} is {value!r}: it must be a whole number from {least}, and "
-                    f"below {most}"
-                )
+        check_whole(self, "vocab_size", least=UNK + 3)
+        check_whole(self, "max_length", below=2**20)
 
     @property
     def mask_id(self) -> int:
@@ -194,13 +188,9 @@ class MaskedTraining:
     every: int = 500
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "short", "every", "seed"):
-            value, least = getattr(self, name), 0 if name == "seed" else 1
-            if type(value) is not int or not least <= value < 2**31:
-                raise UserError(
-                    f"{name} is {value!r}: it must be a whole number of at least "
-                    f"{least}, and below {2**31}"
-                )
+        check_whole(self, "seed", least=0)
+        for name in ("steps", "batch", "short", "every"):
+            check_whole(self, name)
         for name in ("peak", "share"):
             if not 0 < getattr(self, name) < 1:
                 value = getattr(self, name)

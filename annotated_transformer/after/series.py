@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.corpus import TextFile, find_file, read_lines
-from ..errors import UserError
+from ..errors import UserError, check_whole
 from ..files import read_json, write_json
 from ..model.config import StackConfig
 from ..model.layers import Encoder
@@ -196,12 +196,7 @@ class SeriesConfig(StackConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("context", "patch", "horizon"):
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value < 2**20:
-                raise UserError(
-                    f"{name} is {value!r}: it must be a whole number of steps, at "
-                    f"least 1 and below {2**20}"
-                )
+            check_whole(self, name, below=2**20)
         if self.context % self.patch or self.context < 2:
             raise UserError(
                 f"context is {self.context} and patch is {self.patch}: the context "

@@ -24,7 +24,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from ..data.corpus import TextFile, find_file
-from ..errors import UserError
+from ..errors import UserError, check_whole
 from ..model.config import StackConfig
 from ..model.layers import Encoder
 from ..model.position import LearnedPositions
@@ -81,11 +81,7 @@ _MOST_PATCHES = 4096
 def check_vision(config: VisionConfig) -> None:
     """Raises: UserError that names the first size out of range and the remedy."""
     for name in ("height", "width", "patch", "classes"):
-        value = getattr(config, name)
-        if type(value) is not int or not 1 <= value < 2**16:
-            raise UserError(
-                f"{name} is {value!r}: it must be a whole number from 1 to {2**16 - 1}"
-            )
+        check_whole(config, name, below=2**16)
     rows, columns = config.grid
     if rows * columns > _MOST_PATCHES:
         raise UserError(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
-from ..errors import UserError, nearest
+from ..errors import UserError, check_whole, nearest
 
 # %% ../../nbs/model/config.ipynb #cell5
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
@@ -78,12 +78,7 @@ def _sizes(config: TransformerConfig) -> Iterator[str]:
     """What is wrong with the sizes."""
     names, limit = "N d_model d_ff h d_k d_v max_length".split(), 2**31
     for name in ["src_vocab_size", "tgt_vocab_size", *names]:
-        value, most = getattr(config, name), 2**20 if name == "max_length" else limit
-        if type(value) is not int or not 1 <= value < most:
-            yield (
-                f"{name} is {value!r}: it must be a whole number of at least 1, and "
-                f"below {most}"
-            )
+        check_whole(config, name, below=2**20 if name == "max_length" else limit)
     keys, values = config.h * config.d_k, config.h * config.d_v
     if max(keys, values) >= limit:
         yield (
@@ -226,12 +221,7 @@ class StackConfig:
 def check_stack(config: StackConfig) -> None:
     """Raises: UserError that names the first size out of range and the remedy."""
     for name in ("N", "d_model", "d_ff", "h"):
-        value = getattr(config, name)
-        if type(value) is not int or not 1 <= value < 2**31:
-            raise UserError(
-                f"{name} is {value!r}: it must be a whole number of at least 1, and "
-                f"below {2**31}"
-            )
+        check_whole(config, name)
     if config.d_model % config.h or config.d_model % 2:
         raise UserError(
             f"d_model is {config.d_model} and h is {config.h}: d_model must be even, "
