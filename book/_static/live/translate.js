@@ -117,7 +117,6 @@ var Live = (() => {
 
   function start() {
     if (!at("form")) return;
-    at("form").hidden = false;
     at("form").addEventListener("submit", (event) => { event.preventDefault(); run(); });
     at("source").addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -129,6 +128,7 @@ var Live = (() => {
         at("source").value = button.textContent;
         run();
       }));
+    if (at("form").dataset.asked) run(); // before this script was there
   }
 
   const live = { at, run, search }; // `after` is what the page does with a translation
