@@ -38,7 +38,7 @@ $(AXE): tests/package-lock.json
 # Where npm isn't there, or finds no network, the tests that need axe are skipped.
 test: $(READY) $(if $(shell command -v npm),$(AXE))  ## run the chapters' own tests and the test suite
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-quick: $(READY)  ## the tests that take under a minute together: parts, layers, files
 	$(BIN)/python -m pytest $(QUICK)
@@ -64,8 +64,11 @@ check: $(READY)  ## ruff (notebooks too), codespell and mypy
 readme: $(READY)  ## fill the tables of the README and of the page Results
 	$(BIN)/python tools/readme.py
 
-wheel: $(READY)  ## build the wheel to dist/
-	$(BIN)/python -m build --wheel --no-isolation
+wheel: $(READY)  ## build the wheel to dist/, of what the last commit holds and nothing else
+	rm -rf build/tracked && mkdir -p build/tracked
+	git -c tar.umask=0022 archive HEAD | tar -xp -C build/tracked
+	umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --wheel --no-isolation --outdir dist build/tracked
+	rm -rf build/tracked
 
 clean:  ## remove what was built (not .venv)
 	rm -rf book/_build build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache

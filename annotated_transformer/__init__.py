@@ -4,51 +4,118 @@
     >>> load().translate("the twenty-first of March")
     'der einundzwanzigste März'
 
-The names below are the package's face. Each is imported from its room when it is first
-used, so that importing the package takes no time, and no PyTorch.
+Train one of six model types, on the command line or in Python; the same run goes on
+where it stopped. DATA is a named data set or your own, pairs are (source, target):
+    annotated-transformer train RECIPE --out RUN                         # translation
+    annotated-transformer classifier train DATA --out RUN
+    annotated-transformer language-model train DATA --out RUN
+    annotated-transformer masked-language-model train DATA --out RUN
+    annotated-transformer vision train DATA --out RUN
+    annotated-transformer series train DATA --out RUN --set steps=900
+
+    fit(prepare(recipe(name), RUN, train_pairs, valid_pairs))            # translation
+    fit(start_run(make_task("classifier", DATA), RUN))
+    fit(start_run(make_task("language-model", DATA), RUN))
+    fit(start_run(make_task("masked-language-model", DATA), RUN))
+    fit(start_run(make_task("vision", DATA), RUN))
+    fit(start_run(make_task("series", DATA, steps=900), RUN))
+
+Open a model: a run or another folder, a shipped model's name, or "hf:owner/name":
+    load(name), of any type, or Translator.from_pretrained(name, device=…), and so on
+
+Use it: `annotated-transformer translate -m RUN`, `classifier predict RUN`, and so on
+with generate, fill, predict and forecast. In Python a text, image or list goes in, and
+one answer or a list comes out:
+    Translator                    translate, n_best, score, attention
+    Classifier                    predict, probabilities              (texts)
+    TextGenerator                 generate, measure                   (language models)
+    MaskFiller                    fill                              (masked ones, BERT)
+    ImageClassifier               predict, probabilities, attention
+    SeriesForecaster              forecast
+
+Save it, share it, move it; each of them has:
+    model.save_pretrained(folder), model.push_to_hub("owner/name"), model.to("cuda")
+
+The parts of a translation model and its training:
+    TransformerConfig(d_model=64, h=4), preset("base"), Transformer(config)
+    Recipe, TrainingConfig        the corpus and the settings of a training
+    train(objective, optimizer, pairs, config)         the loop alone
+
+Write one yourself, with a check of each part, in a notebook or in a file:
+    from annotated_transformer import check; check.attention(attention)
+    annotated-transformer check my_transformer.py
+
+What a user can mend is a `UserError`; `verify(folder)` sees whether files are as they
+were written. Each name is imported from its module when it is first used, so importing
+the package takes no time, and no PyTorch.
 """
 
-from typing import TYPE_CHECKING
-
-from .lazy import lazy_names
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .engine.runs import fit as fit
-    from .engine.runs import prepare as prepare
+    from .after.from_data import make_task as make_task
+    from .after.image_classifier import ImageClassifier as ImageClassifier
+    from .after.mask_filler import MaskFiller as MaskFiller
+    from .after.series_forecaster import SeriesForecaster as SeriesForecaster
+    from .after.text_classifier import Classifier as Classifier
+    from .after.text_generator import TextGenerator as TextGenerator
     from .errors import UserError as UserError
     from .files import verify as verify
-    from .loading import load as load
     from .model.config import TransformerConfig as TransformerConfig
     from .model.config import preset as preset
     from .model.transformer import Transformer as Transformer
+    from .pretrained import load as load
+    from .training.config import TrainingConfig as TrainingConfig
     from .training.recipes import Recipe as Recipe
     from .training.recipes import recipe as recipe
-    from .training.trainer import TrainingConfig as TrainingConfig
+    from .training.run import fit as fit
+    from .training.run import start_run as start_run
     from .training.trainer import train as train
-    from .translation.search import SearchOptions as SearchOptions
+    from .translation.options import SearchOptions as SearchOptions
+    from .translation.task import prepare as prepare
     from .translation.translator import Translator as Translator
 
-# Where each name of the face comes from; the imports above say the same to tools that
-# read the source: type checkers, editors and the book's cache.
+# Where each name comes from; the imports above say the same to tools that read the
+# source: type checkers, editors and the book's cache.
 _HOMES = {
+    "Classifier": "after.text_classifier",
+    "ImageClassifier": "after.image_classifier",
+    "MaskFiller": "after.mask_filler",
     "Recipe": "training.recipes",
-    "SearchOptions": "translation.search",
-    "TrainingConfig": "training.trainer",
+    "SearchOptions": "translation.options",
+    "SeriesForecaster": "after.series_forecaster",
+    "TextGenerator": "after.text_generator",
+    "TrainingConfig": "training.config",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
     "Translator": "translation.translator",
     "UserError": "errors",
-    "fit": "engine.runs",
-    "load": "loading",
-    "prepare": "engine.runs",
+    "fit": "training.run",
+    "load": "pretrained",
+    "make_task": "after.from_data",
+    "prepare": "translation.task",
     "preset": "model.config",
     "recipe": "training.recipes",
+    "start_run": "training.run",
     "train": "training.trainer",
     "verify": "files",
 }
 
 __all__ = ["__version__", *_HOMES]
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+def __getattr__(name: str) -> Any:
+    """Import a name from its module and keep it here."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

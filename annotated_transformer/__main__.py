@@ -5,7 +5,7 @@ import signal
 
 
 def main() -> None:
-    """Run the command line, which a Ctrl-C ends in silence while it is imported, too."""
+    """Run the command line; a Ctrl-C while it is imported ends it in silence, too."""
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if ours:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))

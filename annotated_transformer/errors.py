@@ -1,11 +1,11 @@
-"""What a user can mend: one kind of error, the end of its message, and a common check."""
+"""What a user can mend: one kind of error, the end of its message, a check."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(ValueError):
-    """Something that the user can put right; its message names the thing and the remedy.
+    """What the user can put right; its message names the thing and the remedy.
 
     The command line prints it as one line and ends with status 2. Any other error is a
     fault of the package.
@@ -13,7 +13,7 @@ class UserError(ValueError):
 
 
 def nearest(name: object, options: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the closest option, or all of them."""
+    """The end of a message about an unknown name: the closest option, or all."""
     known = sorted(options)
     close = get_close_matches(str(name), known, n=1)
     if close:
@@ -22,7 +22,7 @@ def nearest(name: object, options: Iterable[str]) -> str:
 
 
 def check_whole(owner: object, name: str, least: int = 1, below: int = 2**31) -> None:
-    """Raises: UserError unless the field of that name is a whole number in the range."""
+    """Raises: UserError unless the field of that name is a whole number in range."""
     value = getattr(owner, name)
     if type(value) is not int or not least <= value < below:
         raise UserError(

@@ -1,10 +1,13 @@
-"""What every benchmark shares: its command line, its machine, writing its record."""
+"""What every benchmark shares: its command line, where and when it ran, its record."""
 
 import argparse
+import json
 import os
 import platform
 import shlex
+import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,43 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
+# -- provenance ------------------------------------------------------------------------
+
+
+def provenance(*packages: str) -> dict[str, Any]:
+    """How a number came about: command, code, day, machine and versions."""
+    return {
+        "command": command(),
+        **code(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(),
+        "versions": versions(*packages),
+    }
+
+
+def command() -> str:
+    """The command that is running, as one would type it."""
+    spec = sys.modules["__main__"].__spec__
+    module = ["-m", spec.name.removesuffix(".__main__")] if spec else [sys.argv[0]]
+    return shlex.join(["python", *module, *sys.argv[1:]])
+
+
+def code() -> dict[str, Any]:
+    """The commit, and whether the tree was clean but for results/; None without Git."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(ROOT), *words]
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout
+
+    try:
+        changed = git("status", "--porcelain", "--", ".", ":!results")
+        return {"commit": git("rev-parse", "HEAD").strip(), "clean": not changed}
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "clean": None}
+
+
 def has_amx() -> bool:
     """Whether the processor has units for products of matrices in bfloat16."""
     flags = Path("/proc/cpuinfo")
@@ -38,9 +78,11 @@ def has_amx() -> bool:
 
 
 def machine() -> str:
-    """The processor in words: its kind, its cores, its widest units."""
+    """The class of machine in words: processor, cores, widest units, and the GPU."""
     widest = torch.backends.cpu.get_cpu_capability() + ", AMX" * has_amx()
-    return f"CPU, {platform.machine()}, {os.cpu_count()} cores, {widest}"
+    cpu = f"CPU, {platform.machine()}, {os.cpu_count()} cores, {widest}"
+    gpu = torch.cuda.is_available() and torch.cuda.get_device_name()
+    return f"{cpu}; {gpu}" if gpu else cpu
 
 
 def versions(*packages: str) -> dict[str, str | None]:
@@ -54,11 +96,7 @@ def versions(*packages: str) -> dict[str, str | None]:
     return found
 
 
-def command() -> str:
-    """The command that is running, as one would type it."""
-    spec = sys.modules["__main__"].__spec__
-    words = ["python", "-m", spec.name if spec else sys.argv[0], *sys.argv[1:]]
-    return shlex.join(words)
+# -- records ---------------------------------------------------------------------------
 
 
 def load(place: str) -> dict[str, Any]:
@@ -70,14 +108,24 @@ def load(place: str) -> dict[str, Any]:
 def save(place: str, found: dict[str, Any], *packages: str) -> None:
     """Write results/`place`: how it was measured, and what was found.
 
-    What `found` says about command, machine or versions itself stays as it says.
+    What `found` says about its provenance itself stays as it says.
     """
-    about = {
-        "command": command(),
-        "machine": machine(),
-        "versions": versions(*packages),
-    }
+    write_json(RESULTS / place, provenance(*packages) | found)
+    print(f"wrote results/{place}", file=sys.stderr)
+
+
+def read_runs(place: str) -> list[dict[str, Any]]:
+    """The runs of a study, a line each of results/`place`; none without the file."""
     path = RESULTS / place
-    write_json(path, about | found)
-    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-    print(f"wrote {name}", file=sys.stderr)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def add_run(place: str, found: dict[str, Any], *packages: str) -> None:
+    """Add a run and its provenance to a study, as the last line of results/`place`."""
+    path = RESULTS / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(found | provenance(*packages), ensure_ascii=False)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    print(f"results/{place}: {found}", file=sys.stderr)

@@ -114,6 +114,7 @@ class Browser:
 
     def __init__(self, width: int = 1280, height: int = 900):
         self.size, self.session, self.received = (width, height), "", 0
+        self.loaded = False
         self.requests: list[str] = []
         self.errors: list[str] = []
 
@@ -150,7 +151,9 @@ class Browser:
 
     def note(self, method: str | None, about: dict[str, Any]) -> None:
         """Keep what an event says of requests and errors."""
-        if method == "Network.requestWillBeSent":
+        if method == "Page.loadEventFired":
+            self.loaded = True
+        elif method == "Network.requestWillBeSent":
             self.requests.append(about["request"]["url"])
         elif method == "Network.loadingFinished":
             self.received += int(about["encodedDataLength"])
@@ -196,13 +199,13 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", **about)
 
-    def picture(self, path: str) -> None:
-        """Write what the window shows as a PNG."""
-        from base64 import b64decode
-
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        with open(path, "wb") as file:
-            file.write(b64decode(data))
+    def submit(self, text: str) -> None:
+        """Type a text where the cursor is, press Enter and wait for the next page."""
+        self.call("Input.insertText", text=text)
+        self.loaded = False
+        self.press("Enter")
+        while not self.loaded:
+            self.process.receive(time.monotonic() + 120)
 
 
 class Served(SimpleHTTPRequestHandler):

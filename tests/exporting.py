@@ -1,6 +1,5 @@
 """What the tests of exports share: a random model, its inputs, and the shipped one."""
 
-import re
 from functools import cache
 
 import numpy as np
@@ -11,7 +10,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import BOS, EOS, TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.translation.options import SearchOptions
 
 PHRASES = [source for source, _ in phrasebook("en", "de", "test", 20)]
 PAIRS = list(phrasebook("en", "de", "train", 200))
@@ -45,15 +44,7 @@ def random_model(tokenizer, **changes):
     separate embeddings.
     """
     torch.manual_seed(3)
-    sizes = {
-        "N": 2,
-        "d_model": 16,
-        "d_ff": 24,
-        "h": 2,
-        "d_k": 8,
-        "d_v": 8,
-        "max_length": 48,
-    }
+    sizes = dict(N=2, d_model=16, d_ff=24, h=2, d_k=8, d_v=8, max_length=48)
     vocab = (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
     model = Transformer(
         TransformerConfig(*vocab, shared_vocab=False, **(sizes | changes))
@@ -84,13 +75,3 @@ def close(theirs, ours, atol=1e-4):
     torch.testing.assert_close(
         torch.as_tensor(np.asarray(theirs, dtype=np.float32)), ours, atol=atol, rtol=0
     )
-
-
-def readme_texts(folder, lines, monkeypatch):
-    """What the code in a folder's README.md makes of these lines."""
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", text, re.S)[1]
-    monkeypatch.chdir(folder)
-    names: dict = {"lines": lines}
-    exec(code.replace('"..."', "*lines"), names)
-    return names["texts"]

@@ -14,7 +14,7 @@ from itertools import count
 import torch
 
 from annotated_transformer import cli
-from annotated_transformer.engine.scale import Processes
+from annotated_transformer.training.distributed import Processes
 
 
 def main() -> None:

@@ -1,75 +1,194 @@
-"""The promises of the package under attack, in small; the whole is in
-benchmarks/promises/, and its records are read here.
+"""Folders that are laid out to harm whoever opens or writes them: no file of the user's
+changes, and one line says what is wrong.
 """
 
 import json
 import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from tiny_run import data, refused, start, train_arguments, write_pairs
 
-ROOT = Path(__file__).resolve().parents[1]
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+from annotated_transformer import UserError, load, verify
+from annotated_transformer.after.series_forecaster import Scale
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.files import locked
+from annotated_transformer.interop.marian_tokenizer import read_side
+from annotated_transformer.interop.text_tokenizer import word_pieces
+from annotated_transformer.model_names import MODELS
+from annotated_transformer.pretrained import find_model
+from annotated_transformer.training.checkpoint import load_checkpoint, save_model
+from annotated_transformer.training.recipes import recipe
+from annotated_transformer.training.run import fit
+from annotated_transformer.translation.prepared_data import prepare_data
 
-
-def attack(name: str, *arguments: str) -> str:
-    """Run an attack that records nothing; what it found, if no promise was broken."""
-    pytest.importorskip("sentencepiece")
-    pytest.importorskip("ctranslate2")
-    command = [sys.executable, "-m", f"benchmarks.promises.{name}", "--no-record"]
-    done = subprocess.run(
-        [*command, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_a_fault_at_any_operation_leaves_the_old_or_the_new():
-    assert " 0 broken promises" in attack(
-        "faults", "--every", "21", "--only", "average"
-    )
-    assert " 0 broken promises" in attack("faults", "--every", "73", "--only", "train")
+SHIPPED = MODELS / "phrasebook-en-de"
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="links need no rights here")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["train", "import", "export", "ctranslate2"])
-def test_a_fault_at_many_operations(command):
-    assert " 0 broken promises" in attack("faults", "--every", "4", "--only", command)
+@pytest.fixture
+def thesis(tmp_path) -> Path:
+    """A file that has to stay as it is."""
+    path = tmp_path / "thesis.tex"
+    path.write_text("all of it\n")
+    yield path
+    assert path.read_text() == "all of it\n"
 
 
-def test_kills_and_interruptions_change_nothing():
-    ways = ["--only", "one process", "Ctrl-C twice"]
-    assert "0 broken promises" in attack("kills", "--kills", "6", *ways)
+READERS = [
+    ["translate", "hi", "-m"],
+    ["score", "hi", "hallo", "-m"],
+    ["attend", "hi", "-m"],
+    ["info"],
+    ["verify"],
+]
 
 
-@pytest.mark.slow
-def test_kills_of_two_processes_change_nothing():
-    ways = ["--only", "two processes", "torchrun", "Ctrl-C twice"]
-    assert "0 broken promises" in attack("kills", "--kills", "30", *ways)
+@pytest.mark.parametrize("command", READERS, ids=lambda words: words[0])
+def test_a_reader_neither_repairs_nor_locks(
+    command, tmp_path, thesis, run, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(SHIPPED, tmp_path / "x" / ".old-model")
+    (tmp_path / "x" / ".lock-model").symlink_to(thesis)
+    status, _, err = run(*command, tmp_path / "x" / "model")
+    words = f"rename {tmp_path}/x/.old-model to {tmp_path}/x/model"
+    assert status == 2 and words in err and err.count("\n") == 1
+    if command != ["verify"]:  # a run, whose model this may be
+        refused(run(*command, tmp_path / "x"), words)
+    names = sorted(path.name for path in (tmp_path / "x").iterdir())
+    assert names == [".lock-model", ".old-model"]
+    shutil.move(tmp_path / "x" / ".old-model", tmp_path / "x" / "model")
+    assert run(*command, tmp_path / "x" / "model")[0] == 0, "the remedy works"
 
 
-def test_no_attack_on_record_broke_a_promise():
-    """results/promises/faults.json and results/promises/kills.json"""
-    faults, kills = (
-        json.loads((ROOT / "results/promises" / f"{name}.json").read_text())
-        for name in ("faults", "kills")
-    )
-    assert faults["failures"] == kills["failures"] == 0
-    assert set(faults["commands"]) == {
-        "train",
-        "average",
-        "import",
-        "export",
-        "ctranslate2",
-    }
-    counted = {
-        kind: sum(found["kills"].values()) for kind, found in kills["kinds"].items()
-    }
-    assert sum(counted.values()) - counted["Ctrl-C twice"] >= 200
-    assert counted["Ctrl-C twice"] >= 50 and min(counted.values()) >= 10
+FILES = [".lock", "log.jsonl", "run.json", "data", "checkpoints", "model"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_run_writes_through_no_link(name, tmp_path, thesis):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(thesis)
+    with pytest.raises(UserError, match=f"{name} is a link.*remove it"):
+        fit(start(tmp_path / "run"))
+    assert (tmp_path / "run" / name).is_symlink()
+
+
+def test_the_data_of_a_run_are_written_through_no_link(tmp_path, thesis, run):
+    small = "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=200 steps=1"
+    train = write_pairs(tmp_path)
+    assert run(*train_arguments(train, tmp_path / "run", small))[0] == 0
+    shutil.rmtree(tmp_path / "run" / "data" / "train")
+    for name in ("recipe.json", "tokenizer.json", "manifest.json"):
+        out = Path(shutil.copytree(tmp_path / "run", tmp_path / name))
+        for each in {name, "text.json", "manifest.json"}:
+            (out / "data" / each).unlink()
+        (out / "data" / name).symlink_to(thesis)
+        status, _, err = run(*train_arguments(train, out, small))
+        assert status == 2 and name in err
+        assert err.splitlines()[-1].startswith("error: ")
+
+
+def test_a_lock_neither_follows_a_link_nor_empties_a_file(tmp_path, thesis):
+    os.link(thesis, tmp_path / ".lock")
+    with locked(tmp_path):
+        pass
+    (tmp_path / ".lock").unlink()
+    (tmp_path / ".lock").symlink_to(thesis)
+    with pytest.raises(UserError, match="is a link"), locked(tmp_path):
+        pass
+
+
+def test_hidden_files_behind_a_link_are_not_swept_away(tmp_path):
+    (tmp_path / "home" / ".draft-x.01234567").mkdir(parents=True)
+    (tmp_path / "home" / ".netrc").write_text("secret")
+    fit(start(tmp_path / "run", steps=1))
+    shutil.move(tmp_path / "run" / "checkpoints", tmp_path / "kept")
+    (tmp_path / "run" / "checkpoints").symlink_to(tmp_path / "home")
+    with pytest.raises(UserError, match="checkpoints is a link"):
+        fit(start(tmp_path / "run", steps=1))
+    names = sorted(path.name for path in (tmp_path / "home").iterdir())
+    assert names == [".draft-x.01234567", ".netrc"]
+
+
+def test_what_lies_aside_and_is_not_ours_stays(tmp_path):
+    (tmp_path / ".old-model").mkdir()
+    (tmp_path / ".old-model" / "thesis.tex").write_text("all of it")
+    with pytest.raises(UserError, match=".old-model is in the way: move it away"):
+        save_model(tmp_path / "model", start(tmp_path / "unused").model, data()[0])
+    assert (tmp_path / ".old-model" / "thesis.tex").read_text() == "all of it"
+
+
+def test_no_manifest_of_another_program_is_written(tmp_path, run):
+    app = tmp_path / "run" / "web" / "manifest.json"
+    app.parent.mkdir(parents=True)
+    app.write_text(json.dumps({"name": "my app", "icons": []}))
+    (tmp_path / "run" / "linked").symlink_to(app.parent)
+    shutil.copytree(SHIPPED, tmp_path / "run" / "model")
+    (tmp_path / "run" / "run.json").write_text("{}")
+    before = app.read_bytes()
+    assert run("verify", tmp_path / "run")[0] == 0
+    refused(run("verify", app.parent), "another program's")
+    assert run("verify", tmp_path / "run", "--accept")[0] == 2, "there is no such thing"
+    assert app.read_bytes() == before
+
+
+# -- sizes and ids ---------------------------------------------------------------------
+
+
+def tiny() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    model = torch.nn.Linear(1, 1)
+    return model, torch.optim.Adam(model.parameters())
+
+
+READ = {
+    "config.json": load,
+    "text.json": load,
+    "tokenizer.json": load,
+    "manifest.json": verify,
+    "card.md": lambda folder: find_model(folder).card(),
+    "pairs.json": TokenizedPairs.open,
+    "run.json": lambda folder: fit(start(folder)),
+    "scale.json": Scale.load,
+    "progress.json": lambda folder: load_checkpoint(folder, *tiny()),
+    "vocab.json": lambda folder: read_side(
+        folder / "source.spm", folder / "vocab.json"
+    ),
+    "vocab.txt": lambda folder: word_pieces(folder, folder / "vocab.txt"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_file_of_three_gigabytes_is_refused_unread(name, tmp_path):
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "model"))
+    (folder / name).touch()
+    os.truncate(folder / name, 3 * 2**30)  # of which the disk holds nothing
+    with pytest.raises(UserError, match=f"{name} has over 134,217,728 bytes"):
+        READ[name](folder)
+
+
+@pytest.mark.parametrize("outside", [-1, 60_000])
+def test_stored_tokens_outside_of_the_vocabulary_are_refused(outside, tmp_path):
+    pairs, folder = [("ba du", "du ba")] * 9, tmp_path / "run" / "data"
+    plan, given = recipe("phrasebook"), (folder, pairs, pairs)
+    prepare_data(plan, *given)
+    ids = np.fromfile(folder / "train" / "src.tokens", np.uint16).astype(np.int32)
+    ids[3] = outside
+    ids.tofile(folder / "train" / "src.tokens")
+    path = folder / "train" / "pairs.json"
+    path.write_text(path.read_text().replace("uint16", "int32", 1))
+    with pytest.raises(UserError, match="train has tokens of another vocabulary"):
+        prepare_data(plan, *given)
+
+
+def test_a_run_starts_with_no_foreign_tokenizer(tmp_path):
+    """A model that has one opens; training with it is refused."""
+    pairs, folder = [("ba du", "du ba")] * 9, tmp_path / "run" / "data"
+    prepare_data(recipe("phrasebook"), folder, pairs, pairs)
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"post_processor": None}))
+    with pytest.raises(UserError, match=r"tokenizer doesn't end a text with \[eos\]"):
+        prepare_data(recipe("phrasebook"), folder, pairs, pairs)

@@ -8,9 +8,8 @@ import pytest
 
 from annotated_transformer.errors import UserError, nearest
 from annotated_transformer.files import (
-    new_folder,
     read_json,
-    remove_folder,
+    sweep,
     whole_folder,
     write_json,
     write_whole,
@@ -31,19 +30,14 @@ def test_the_nearest_name_or_all_of_them():
     assert nearest("zzz", ["big", "base"]) == "choose one of: base, big"
 
 
-def test_json_comes_back(tmp_path):
-    write_json(tmp_path / "a.json", {"name": "März", "n": 1})
-    assert read_json(tmp_path / "a.json") == {"name": "März", "n": 1}
-    assert names(tmp_path) == ["a.json"]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"), [("[1]", "no JSON object"), ("{", "can't be read")]
-)
-def test_json_that_is_damaged_or_no_object_is_named(tmp_path, text, says):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(UserError, match=says):
-        read_json(tmp_path / "a.json")
+def test_json_comes_back_and_its_damage_is_named(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, {"name": "März", "n": 1})
+    assert read_json(path) == {"name": "März", "n": 1}
+    for text, says in (("[1]", "no JSON object"), ("{", "can't be read")):
+        path.write_text(text)
+        with pytest.raises(UserError, match=says):
+            read_json(path)
 
 
 def test_a_run_where_a_model_was_meant_gets_a_hint(tmp_path):
@@ -66,52 +60,70 @@ def test_a_failure_leaves_the_old_folder_and_no_draft(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
     (final / "a").write_text("old")
-    with pytest.raises(RuntimeError), whole_folder(final, anything, "test") as draft:
-        (draft / "a").write_text("half")
-        raise RuntimeError
+    with pytest.raises(UserError, match="free some space"):
+        with whole_folder(final, anything, "test") as draft:
+            (draft / "a").write_text("half")
+            raise OSError(28, "No space left on device")
     assert (final / "a").read_text() == "old"
     assert names(tmp_path) == ["folder"]
-
-
-def test_a_full_disk_is_one_clear_error(tmp_path):
-    with pytest.raises(UserError, match="free some space"):
-        with whole_folder(tmp_path / "folder", anything, "test"):
-            raise OSError(28, "No space left on device")
-    assert names(tmp_path) == []
 
 
 def test_a_foreign_folder_is_left_alone(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
     (final / "thesis.tex").write_text("all of it")
-    with pytest.raises(UserError, match="holds other files"):
-        with whole_folder(final, lambda folder: False, "test"):
-            pass
+    for ours in (None, lambda folder: False):
+        with pytest.raises(UserError, match="holds other files"):
+            with whole_folder(final, ours, "test"):
+                pass
     with pytest.raises(UserError, match="also holds thesis.tex"):
         with whole_folder(final, anything, "test") as draft:
             (draft / "a").write_text("new")
-    with (
-        pytest.raises(UserError, match="not an empty folder"),
-        new_folder(final, "test"),
-    ):
-        pass
     assert names(final) == ["thesis.tex"]
 
 
-def test_a_link_to_a_folder_stays_a_link(tmp_path):
+def test_nothing_is_written_through_a_link(tmp_path):
     (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    with whole_folder(tmp_path / "link", anything, "test") as draft:
-        (draft / "a").write_text("new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real" / "a").read_text() == "new"
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder-link").symlink_to(tmp_path / "real")
+    (tmp_path / "file-link").symlink_to(tmp_path / "file")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    for link in ("file-link", "nowhere"):
+        with pytest.raises(UserError, match=f"{link} is a link"):
+            write_whole(tmp_path / link, b"new")
+    with pytest.raises(UserError, match="folder-link is a link"):
+        with whole_folder(tmp_path / "folder-link", anything, "test"):
+            pass
+    assert (tmp_path / "file").read_text() == "old"
+    assert not (tmp_path / "missing").exists() and not names(tmp_path / "real")
+    write_whole(tmp_path / "folder-link" / "a", b"in a folder that a link leads to")
 
 
-def test_a_removed_folder_is_gone(tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "a").write_text("x")
-    remove_folder(tmp_path / "folder")
-    assert names(tmp_path) == []
+def test_a_writer_repairs_and_a_reader_says_what_happened(tmp_path):
+    final, aside = tmp_path / "folder", tmp_path / ".old-folder"
+    with whole_folder(final, anything, "test") as draft:
+        (draft / "config.json").write_text("{}")
+    final.rename(aside)
+    with pytest.raises(UserError, match=f"rename {aside} to {final}"):
+        read_json(final / "config.json")
+    assert names(tmp_path) == [".old-folder"]
+    with pytest.raises(RuntimeError), whole_folder(final, anything, "test"):
+        raise RuntimeError
+    assert names(tmp_path) == ["folder"]
+    aside.mkdir()
+    with whole_folder(final, anything, "test") as draft:
+        (draft / "config.json").write_text("[]")
+        (draft / "manifest.json").write_text("{}")
+    assert names(tmp_path) == ["folder"]
+
+
+def test_what_killed_processes_left_is_swept_up(tmp_path):
+    for name in (".draft-a.01234567", ".draft-a.eins", ".hidden"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".draft-run.json.0123abcd").touch()
+    (tmp_path / ".draft-b.01234567").symlink_to(tmp_path / ".hidden")
+    sweep(tmp_path)
+    assert names(tmp_path) == [".draft-a.eins", ".draft-b.01234567", ".hidden"]
 
 
 def test_two_writers_never_mix(tmp_path):
@@ -141,26 +153,17 @@ def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_write_whole_keeps_links_and_permissions(tmp_path):
-    kept = tmp_path / "there"
-    kept.write_text("old")
-    kept.chmod(0o600)
-    (tmp_path / "link").symlink_to(kept)
-    write_whole(tmp_path / "link", b"new")
-    assert (
-        (tmp_path / "link").is_symlink()
-        and kept.read_bytes() == b"new"
-        and kept.stat().st_mode & 0o777 == 0o600
-    )
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
+def test_write_whole_keeps_permissions(tmp_path):
+    path = tmp_path / "there"
+    path.write_text("old")
+    path.chmod(0o600)
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o600
+    assert names(tmp_path) == ["there"]
 
 
-def test_write_whole_names_a_directory_that_is_a_file(tmp_path):
+def test_write_whole_names_a_place_that_cannot_be(tmp_path):
     (tmp_path / "x").touch()
-    with pytest.raises(UserError, match="can't be written"):
-        write_whole(tmp_path / "x" / "y", b"")
-
-
-def test_write_whole_names_a_name_too_long_for_the_system(tmp_path):
-    with pytest.raises(UserError, match="File name too long"):
-        write_whole(tmp_path / ("x" * 300), b"")
+    for name, words in (("x/y", "written"), ("x" * 300, "File name too long")):
+        with pytest.raises(UserError, match=words):
+            write_whole(tmp_path / name, b"")

@@ -5,17 +5,10 @@ clear error for each start that doesn't fit.
 import json
 
 import pytest
-import torch
-from tiny_run import losses, train_arguments
+from tiny_run import losses, random_model, refused, train_arguments, write_pairs
 
-from annotated_transformer.data.phrasebook import phrasebook
-from annotated_transformer.data.tokenizer import train_tokenizer
-from annotated_transformer.engine.runs import Start, fit, going_on, prepare
-from annotated_transformer.loading import load, open_model
-from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.checkpoint import load_model, save_model
-from annotated_transformer.training.recipes import recipe
+from annotated_transformer import load
+from annotated_transformer.training.checkpoint import load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
 FEW = "batch_tokens=256 log_every=1 save_every=2 keep=1"
@@ -24,34 +17,13 @@ FEW = "batch_tokens=256 log_every=1 save_every=2 keep=1"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A model folder with random weights, of an architecture that no recipe has."""
-    torch.manual_seed(0)
-    tokenizer = train_tokenizer(
-        phrasebook("en", "de", "train", 300), "en", "de", 300, lowercase=True
-    )
-    size = tokenizer.src_vocab_size
-    config = TransformerConfig(
-        size, size, N=1, d_model=16, d_ff=24, h=2, d_k=8, d_v=4, max_length=64
-    )
     folder = tmp_path_factory.mktemp("models") / "random"
-    save_model(folder, Transformer(config), tokenizer)
-    return folder
+    return random_model(folder, lowercase=True, d_ff=24, d_k=8, d_v=4)
 
 
 @pytest.fixture
 def own(tmp_path):
-    """Files train and valid with other phrases."""
-    for split, count in {"train": 60, "valid": 10}.items():
-        pairs = phrasebook("en", "de", "test" if split == "train" else "val", count)
-        for side, language in enumerate(["en", "de"]):
-            text = "".join(f"{pair[side]}\n" for pair in pairs)
-            (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
-    return tmp_path
-
-
-def refused(result, *words):
-    status, _, err = result
-    assert status == 2 and err.startswith("error: ") and err.count("\n") == 1, result
-    assert all(str(word) in err for word in words), err
+    return write_pairs(tmp_path)
 
 
 def test_a_run_takes_over_weights_tokenizer_and_architecture(run, model, own):
@@ -67,9 +39,11 @@ def test_a_run_takes_over_weights_tokenizer_and_architecture(run, model, own):
     ]
     assert 0 < max(moved) < 1e-3  # two updates at a rate below 3e-5
     about = json.loads((own / "run" / "run.json").read_text())
-    assert about["start"]["model"] == str(model)
-    assert len(about["start"]["weights_sha256"]) == 64
-    assert run("translate", "-m", own / "run", "March 3")[0] == 0
+    assert about["data"]["init_from"]["model"] == str(model)
+    assert len(about["data"]["init_from"]["weights_sha256"]) == 64
+    again = train_arguments(own, own / "again", f"{FEW} steps=2")
+    assert run(*again, "--from", own / "run")[0] == 0
+    assert load(own / "again").tokenizer.lowercase
 
 
 def test_it_resumes_like_any_run(run, model, own):
@@ -86,23 +60,14 @@ def test_it_resumes_like_any_run(run, model, own):
     refused(train("parts", 6, "--from", "phrasebook-en-de"), "another recipe")
 
 
-def test_a_shipped_model_starts_far_below_a_new_one(tmp_path):
-    pairs = phrasebook("en", "de", "train", 200)
-    seen = []
-    for name in ("phrasebook-en-de", None):
-        start = Start(name, *open_model(name, torch.device("cpu"))) if name else None
-        plan = recipe("phrasebook")
-        plan = going_on(plan, start) if start else plan
-        small = {"steps": 1, "save_every": 1, "batch_tokens": 256}
-        training = type(plan.training)(**plan.training.to_dict() | small)
-        plan = type(plan)(**{**vars(plan), "training": training})
-        folder = tmp_path / str(name)
-        fit(prepare(plan, folder, pairs, pairs[:20], seen.append, "cpu", start))
-    first, second = (row["loss"] for row in seen if row["event"] == "validation")
-    assert first < 1 < 4 < second
+def test_a_shipped_model_starts_far_below_a_new_one(run, own):
+    common = train_arguments(own, own / "run", "steps=1 batch_tokens=256")
+    assert run(*common, "--from", "phrasebook-en-de")[0] == 0
+    (first,) = [loss for event, _, loss in losses(own / "run") if event == "validation"]
+    assert first < 1  # a new one begins above 5
 
 
-def test_a_recipe_in_small_goes_on_too(run, model, own):
+def test_a_dry_run_goes_on_too(run, model, own):
     small = train_arguments(own, own / "run", FEW)
     status, out, _ = run(*small, "--from", model, "--dry-run")
     assert status == 0 and "perplexity" in out and not (own / "run").exists()
@@ -111,13 +76,13 @@ def test_a_recipe_in_small_goes_on_too(run, model, own):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--set", "d_model=32"], ["d_model", "--from"]),
-        (["--set", "dropout=0.3"], ["dropout", "leave out"]),
-        (["--set", "vocab_size=99"], ["vocab_size", "leave out"]),
+        (["--set", "d_model=32"], ["d_model follows from", "leave it out"]),
+        (["--set", "vocab_size=99"], ["vocab_size follows from"]),
         (["--set", "lowercase=false"], ["lowercase"]),
         (["--set", "stpes=3"], ["stpes", "steps"]),
         (["--set", "max_tokens=100"], ["max_tokens", "64"]),
         (["--recipe", "phrasebook"], ["--recipe", "--from"]),
+        (["--parts", "rotary"], ["--parts", "--from"]),
     ],
 )
 def test_settings_that_the_model_decides_are_refused(run, model, own, more, words):
@@ -128,7 +93,7 @@ def test_settings_that_the_model_decides_are_refused(run, model, own, more, word
 
 def test_a_model_that_does_not_fit_is_refused(run, model, own):
     arguments = train_arguments(own, own / "run")
-    refused(run(*arguments, "--from", own), own, "holds no model")
+    refused(run(*arguments, "--from", own), own, "no model")
     refused(run(*arguments, "--from", "tatoeba-en-ed"), "no such model")
     turned = [{"en": "de", "de": "en"}.get(each, each) for each in arguments]
     refused(run(*turned, "--from", model), "en to de", "de to en")
@@ -137,11 +102,3 @@ def test_a_model_that_does_not_fit_is_refused(run, model, own):
         (own / f"{split}.de").write_text("März\n" * 10, encoding="utf-8")
     refused(run(*arguments, "--from", model), "en tokens are unknown", model)
     assert not (own / "run").exists()
-
-
-def test_a_run_that_went_on_can_be_gone_on_from(run, model, own):
-    first = train_arguments(own, own / "first", f"{FEW} steps=2")
-    assert run(*first, "--from", model)[0] == 0
-    second = train_arguments(own, own / "second", f"{FEW} steps=2")
-    assert run(*second, "--from", own / "first")[0] == 0
-    assert load(own / "second").tokenizer.lowercase

@@ -1,4 +1,4 @@
-"""The rooms: what may import what, and that the package and the chapters are the same
+"""What may import what; the package and the chapters are the same
 thing.
 """
 
@@ -28,26 +28,25 @@ CHAPTERS = sorted(
 MODULES = sorted(
     path for path in (ROOT / PACKAGE).rglob("*.py") if path.name != "_modidx.py"
 )
-# Above all rooms, and below them: the face and the command line.
-ABOVE, BELOW = (
-    ["errors", "locks", "files", "lazy"],
-    ["engine", "loading", "", "cli", "__main__"],
-)
-# The two late imports that the plan of the house allows: the chart of a translation's
-# attention draws, and `Translator.from_pretrained` asks the face.
-LATE = {"translation.translator": {"plots", "loading"}}
+# The order of dependence; plain modules stand in the folder of their subject. What a
+# later one defines, `pretrained` imports by its name when it is asked for.
+ORDER = ["errors", "devices", "files", "model_names", "attention_view"]
+ORDER += ["before", "model", "data", "training", "pretrained", "translation", "after"]
+ORDER += ["performance", "interop", "check", "plots", "cli", "", "__main__"]
+LATE = {  # imports that are still to go
+    "pretrained": {"translation.translator"},  # for type checkers alone
+    "translation.task": {"after.since_2017", "performance.update"},
+}
 names = pytest.mark.parametrize(
     "chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix()
 )
 
 
-def order() -> list[str]:
-    """Modules in the order of dependence: that of the chapters, then the face."""
+def contents() -> list[str]:
+    """The chapters in the order of the book, as `model.attention`."""
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
     entries = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    stems = [file.replace("/", ".") for file in [toc["root"], *entries]]
-    chapters = [stem for stem in stems if not stem.startswith("api.")]
-    return [*ABOVE, *chapters, *BELOW]
+    return [file.replace("/", ".") for file in [toc["root"], *entries]]
 
 
 def name_of(path: Path, top: str) -> str:
@@ -57,11 +56,8 @@ def name_of(path: Path, top: str) -> str:
 
 
 def place(module: str) -> int:
-    """Where a module stands; a command's module stands where the command line does."""
-    places = order()
-    known = module if module in places else module.partition(".")[0]
-    assert known in places, f"{module} has no chapter in book/_toc.yml"
-    return places.index(known)
+    """Where the subpackage of a module stands."""
+    return ORDER.index(module.partition(".")[0])
 
 
 def imports(source: str, module: str) -> set[str]:
@@ -94,34 +90,22 @@ def python_of(path: Path) -> str:
     return "\n".join(line for line in lines if not re.match(r"\s*[%!]", line))
 
 
-rooms = pytest.mark.parametrize(
+modules = pytest.mark.parametrize(
     "path",
     [path for path in MODULES if path.parent != ROOT / PACKAGE / "cli"],
     ids=lambda path: name_of(path, PACKAGE) or PACKAGE,
 )
 
 
-@rooms
-def test_a_module_imports_only_from_rooms_above(path):
+@modules
+def test_a_module_imports_only_from_above(path):
     module = name_of(path, PACKAGE)
     if path.name == "__init__.py" and not path.read_text(encoding="utf-8"):
         return
     used = imports(path.read_text(encoding="utf-8"), module) - LATE.get(module, set())
     assert "plots" not in used, "only chapters and the command line draw"
-    below = [
-        name
-        for name in used
-        if place(name) >= place(module) and not name.startswith(f"{module}.")
-    ]
+    below = [name for name in used if place(name) > place(module)]
     assert not below, f"{module} imports {', '.join(below)}, which come after it"
-
-
-@rooms
-def test_only_the_engine_the_face_and_the_command_line_import_the_engine(path):
-    module = name_of(path, PACKAGE)
-    if module.partition(".")[0] not in BELOW:
-        used = imports(path.read_text(encoding="utf-8"), module)
-        assert not [name for name in used if name.startswith("engine")]
 
 
 @pytest.mark.parametrize(
@@ -131,20 +115,33 @@ def test_what_came_before_needs_torch_alone(path):
     source = path.read_text(encoding="utf-8")
     found = chapters.imported_names(source, f"{PACKAGE}.{name_of(path, PACKAGE)}")
     foreign = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
-    assert foreign <= {"torch"}
+    assert foreign <= {"torch", PACKAGE}
 
 
 @names
 def test_a_chapter_uses_only_what_earlier_chapters_built(chapter):
-    name = name_of(chapter, "nbs")
-    free = {"plots", "loading", name}  # figures, and `load` as a stated black box
-    used = imports(python_of(chapter), name) - free
-    late = [other for other in used if place(other) > place(name)]
+    name, order = name_of(chapter, "nbs"), contents()
+    late = [
+        used
+        for used in imports(python_of(chapter), name)
+        if used in order and used != "plots" and order.index(used) > order.index(name)
+    ]
     assert not late, f"{name} uses {', '.join(late)} before the chapter that builds it"
 
 
+@names
+def test_what_a_chapter_exports_is_shown(chapter):
+    for source in cells(chapter):
+        if re.search(r"^#\| *export", source, re.M):
+            hidden = re.search(
+                r"^#\| *(code-fold: true|hide|echo: false)", source, re.M
+            )
+            defines = re.search(r"^(def|class|@)", source, re.M)
+            assert not (hidden and defines), source
+
+
 def test_every_chapter_in_the_contents_exists():
-    files = [name.replace(".", "/") for name in order()[len(ABOVE) : -len(BELOW)]]
+    files = [name.replace(".", "/") for name in contents()]
     lacking = [
         file
         for file in files
@@ -239,45 +236,11 @@ def test_lines_of_code_fit(chapter):
     assert not [line for line in lines if len(line) > 88]
 
 
-@names
-def test_one_idea_to_an_exported_cell(chapter):
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    for source in cells(chapter):
-        if re.search(r"^#\| export\b", source, re.M):
-            found = [
-                node.name for node in ast.parse(source).body if isinstance(node, kinds)
-            ]
-            public = [name for name in found if not name.startswith("_")]
-            assert len(public) <= 2, "a thing and what goes with it, not more"
-
-
-def length(function: ast.FunctionDef, command: bool) -> int:
-    """Lines of a whole function, decorators, signature and docstring included.
-
-    A command's parameters with their help are a table, so of it the body alone counts.
-    """
-    first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
-    if command and function.decorator_list:
-        first = function.body[0].end_lineno + 1
-    return function.end_lineno - first + 1
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: name_of(path, PACKAGE))
 def test_no_function_is_long(path):
+    """Decorators, signature and docstring included."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    command = path.parent.name == "cli"
-    long = [node.name for node in functions if length(node, command) > 40]
-    assert not long
-
-
-@names
-def test_at_most_two_shown_cells_of_code_in_a_row(chapter):
-    row = 0
-    for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "markdown":
-            row = 0
-        elif not re.search(r"^#\| (hide|default_exp)\b", source, re.M):
-            row += 1
-        assert row <= 2, source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min(each.lineno for each in [node, *node.decorator_list])
+            assert node.end_lineno - first < 40, node.name

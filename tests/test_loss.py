@@ -8,9 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from annotated_transformer.engine.update import FastObjective
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.performance.update import FastObjective
 from annotated_transformer.training.loss import (
     Objective,
     entropy_floor,
@@ -75,19 +75,6 @@ def test_it_is_smoothed_in_training_only(kind, vocabulary):
     assert torch.allclose(module.eval()(*BATCH), plain, rtol=1e-5)
     with torch.no_grad():
         assert torch.allclose(module(*BATCH), plain, rtol=1e-5)
-
-
-def test_the_readable_objective_takes_a_model_with_scores_of_its_own():
-    class Shifted(Transformer):
-        def logits(self, hidden):
-            return super().logits(hidden) + torch.arange(40.0)
-
-    torch.manual_seed(0)
-    model = Shifted(TransformerConfig(40, 40, N=1, d_model=16, d_ff=32, h=2, d_k=8))
-    module = Objective(model.eval(), 0.1).eval()
-    logits = model(*BATCH[:2])[BATCH[2] != 0]
-    expected = F.cross_entropy(logits, BATCH[2][BATCH[2] != 0], reduction="sum")
-    assert torch.allclose(module(*BATCH), expected, rtol=1e-5)
 
 
 def test_autocast_leaves_the_sum_in_float32():

@@ -49,7 +49,7 @@ def test_each_call_that_makes_no_sense_is_one_user_error():
     *said, last = done.stdout.splitlines()
     assert last == "['März', 'März']" and len(said) == 25
     wanted = ["line 1 is None", "got NoneType", "got bytes", "line 1 is b'x'"]
-    wanted += ["take translate_stream", "got set", "got int", "line 1 is None"]
+    wanted += ["put them in a list", "got set", "got int", "line 1 is None"]
     wanted += ["got NoneType", "got bytes", "source line 1 is None", "target line 1"]
     wanted += ["line 1 is None", "lines_at_once is nan", "line 1 is None"]
     wanted += 2 * [f"batch_tokens is {n}" for n in ("0", "-5", "nan", "2.5")]

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_run import data, losses, start
+from tiny_run import data, losses, start, train_arguments, write_pairs
 
-from annotated_transformer.engine.runs import fit
 from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.run import fit
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = 65534
@@ -30,36 +30,26 @@ def command(*arguments: object, **environment: str) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("settings", [
-    {"TERM": "dumb"},
-    {"TERM": "no-such-terminal", "NO_COLOR": "1"},
-    {"COLUMNS": "1"},
-    {"COLUMNS": "-3", "LINES": "x"},
-    {"FORCE_COLOR": "1", "TERM": "", "COLUMNS": "100000"},
+    {"TERM": "no-such-terminal", "NO_COLOR": "1", "COLUMNS": "1"},
+    {"TERM": "dumb", "COLUMNS": "-3", "LINES": "x"},
+    {"TERM": "", "FORCE_COLOR": "1", "COLUMNS": "100000"},
 ], ids=str)  # fmt: skip
 def test_an_odd_terminal(settings):
-    done = command("corpora", **settings)
-    assert done.returncode == 0 and b"multi30k" in done.stdout and done.stderr == b""
-    assert command("--help", **settings).returncode == 0
-    refused = command("translate", "-m", "nowhere", "March 3", **settings)
+    done = command("--help", **settings)
+    assert done.returncode == 0 and done.stdout and done.stderr == b""
+    refused = command("info", "nowhere", **settings)
     assert refused.returncode == 2 and refused.stdout == b""
-    assert refused.stderr.startswith(b"error: nowhere: there is no such model")
+    assert refused.stderr.startswith(b"error: ") and b"nowhere" in refused.stderr
     assert refused.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize(
-    "settings", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"LANG": "xx_YY.none"}], ids=str
-)
-def test_a_locale_without_letters(settings):
-    text = "the twenty-first of March"
-    done = command("translate", "-m", "phrasebook-en-de", text, **settings)
+def test_a_locale_without_letters():
+    asked = ["translate", "-m", "phrasebook-en-de", "the twenty-first of March"]
+    done = command(*asked, LC_ALL="C")
     assert done.returncode == 0 and done.stderr == b""
     assert done.stdout.decode("utf-8") == "der einundzwanzigste März\n"
-
-
-def test_an_output_of_another_encoding():
-    text = "the twenty-first of March"
-    where = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = command("translate", "-m", "phrasebook-en-de", text, **where)
+    ascii_alone = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = command(*asked, LC_ALL="C", **ascii_alone)
     assert done.returncode == 2 and done.stderr.count(b"\n") == 1
     assert b"set PYTHONIOENCODING=utf-8" in done.stderr
 
@@ -76,7 +66,7 @@ def test_a_clock_that_goes_back(tmp_path, monkeypatch):
     fit(start(tmp_path / "run", steps=8))
     fit(start(tmp_path / "run"))
     assert losses(tmp_path / "run") == losses(tmp_path / "whole")
-    assert not list((tmp_path / "run").glob("**/.*"))
+    assert [p.name for p in (tmp_path / "run").glob("**/.*")] == [".lock"]
 
 
 @pytest.fixture
@@ -87,8 +77,9 @@ def as_nobody(tmp_path):
     forks = pytest.importorskip("benchmarks.promises.forks")
     importlib.import_module("zoneinfo")  # which nobody may read later, perhaps
     if os.geteuid() == 0:
-        for folder in [tmp_path, *tmp_path.parents][:3]:
-            folder.chmod(0o755)
+        for folder in [tmp_path, *tmp_path.parents]:
+            if "pytest-of-" in str(folder):
+                folder.chmod(0o755)
     else:
         tmp_path.chmod(0o555)
 
@@ -113,19 +104,14 @@ def test_a_folder_that_is_read_only(tmp_path, as_nobody):
     for name in ("a", "b"):
         save_model(tmp_path / name, model, data()[0])
     tmp_path.chmod(0o555)
-    own = ["--src", "en", "--tgt", "de", "--valid", tmp_path / "valid"]
-    for language in ("en", "de"):
-        for split in ("train", "valid"):
-            path = Path(f"{tmp_path}-said") / f"{split}.{language}"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("ba du ki\n" * 20)
-    own[-1] = path.parent / "valid"
+    said = Path(f"{tmp_path}-said")
+    said.mkdir()
     before = sorted(tmp_path.rglob("*"))
     for command in (
         ["average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out"],
         ["average", tmp_path / "a", tmp_path / "a", "--out", tmp_path / "b"],
-        ["export", "marian", tmp_path / "out", "--model", tmp_path / "a"],
-        ["train", path.parent / "train", *own, "--out", tmp_path / "run"],
+        ["export", "marian", "-o", tmp_path / "out", "-m", tmp_path / "a"],
+        train_arguments(write_pairs(said), tmp_path / "run"),
     ):
         status, out, err = as_nobody(*command)
         assert status == 2 and out == "" and err.count("\n") == 1, (command, err)

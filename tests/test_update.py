@@ -8,8 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from annotated_transformer import engine
-from annotated_transformer.engine.update import (
+from annotated_transformer.errors import UserError
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.performance.update import (
     CPUFunctions,
     FastObjective,
     SlicedLoss,
@@ -17,17 +19,14 @@ from annotated_transformer.engine.update import (
     fast_training,
     fused_adam,
 )
-from annotated_transformer.errors import UserError
-from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.loss import Objective, smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam
 
 
-def inputs(dtype, tokens=37, width=12, vocab=29):
+def inputs(tokens=37, width=12, vocab=29):
     torch.manual_seed(0)
-    hidden = torch.randn(tokens, width, dtype=dtype, requires_grad=True)
-    weight = torch.randn(vocab, width, dtype=dtype, requires_grad=True)
+    hidden = torch.randn(tokens, width, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(vocab, width, dtype=torch.float64, requires_grad=True)
     return hidden, weight, torch.randint(0, vocab, (tokens,))
 
 
@@ -50,45 +49,17 @@ def close(ours, theirs, tolerance):
     return (ours - theirs).abs().max() <= tolerance * theirs.abs().max()
 
 
-@pytest.mark.parametrize("rows", [1, 8, 37, 512])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)]
+    ("rows", "smoothing"), [(1, 0.1), (8, 0.0), (8, 0.1), (512, 0.1)]
 )
-def test_the_sliced_form_equals_it_in_value_and_gradients(
-    dtype, tolerance, smoothing, rows
-):
-    hidden, weight, target = inputs(dtype)
+def test_the_sliced_form_equals_it_in_value_and_gradients(rows, smoothing):
+    hidden, weight, target = inputs()
     readable = smoothed_cross_entropy(hidden @ weight.T, target, smoothing)
     sliced = SlicedLoss.apply(hidden, weight, target, smoothing, rows)
-    assert sliced.dtype == dtype and torch.allclose(sliced, readable, rtol=tolerance)
-    expected = torch.autograd.grad(3 * readable, (hidden, weight))
-    for ours, theirs in zip(
-        torch.autograd.grad(3 * sliced, (hidden, weight)), expected, strict=True
-    ):
-        assert (ours - theirs).abs().max() <= tolerance * theirs.abs().max()
-
-
-def test_the_gradients_are_those_of_small_differences():
-    hidden, weight, target = inputs(torch.float64, tokens=5, width=3, vocab=6)
-    assert torch.autograd.gradcheck(
-        lambda h, w: SlicedLoss.apply(h, w, target, 0.1, 2), (hidden, weight)
-    )
-
-
-def test_bf16_autocast_stays_close_and_keeps_float32_outside():
-    hidden, weight, target = inputs(torch.float32)
-    exact = SlicedLoss.apply(hidden, weight, target, 0.1, 8)
-    gradients = torch.autograd.grad(exact, (hidden, weight))
-    with torch.autocast("cpu", torch.bfloat16):
-        rough = SlicedLoss.apply(hidden, weight, target, 0.1, 8)
-    rough_gradients = torch.autograd.grad(rough, (hidden, weight))
-    assert rough.dtype == torch.float32 and torch.allclose(rough, exact, rtol=1e-2)
-    for ours, theirs in zip(rough_gradients, gradients, strict=True):
-        assert (
-            ours.dtype == torch.float32
-            and (ours - theirs).abs().max() < 0.03 * theirs.abs().max()
-        )
+    assert torch.allclose(sliced, readable, rtol=1e-12)
+    forms = readable, sliced
+    grads = [torch.autograd.grad(3 * each, (hidden, weight)) for each in forms]
+    assert all(close(*pair, 1e-12) for pair in zip(*grads, strict=True))
 
 
 def test_large_scores_do_not_overflow():
@@ -113,10 +84,13 @@ def test_a_second_derivative_of_the_sliced_loss_is_refused():
 # -- the objective -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)]
+    ("dtype", "tolerance", "shared", "positions"),
+    [
+        (torch.float64, 1e-12, True, "sinusoidal"),
+        (torch.float64, 1e-12, False, "learned"),
+        (torch.float32, 1e-5, True, "sinusoidal"),
+    ],
 )
 def test_value_and_gradients_are_the_readable_ones(dtype, tolerance, shared, positions):
     model = small_model(shared_vocab=shared, positions=positions).to(dtype)
@@ -154,10 +128,6 @@ def test_the_model_stays_as_it_is():
     objective(*random_batch()).backward()
     assert all(parameter.grad is not None for parameter in theirs)
     assert all(torch.equal(before[name], x) for name, x in model.state_dict().items())
-    torch.manual_seed(5)
-    first = model(*random_batch()[:2])
-    torch.manual_seed(5)
-    assert torch.equal(first, copy.deepcopy(model)(*random_batch()[:2]))
 
 
 def test_hooks_of_the_model_take_part():
@@ -177,52 +147,30 @@ def test_a_model_with_parts_of_its_own_gets_the_readable_objective():
             return super().logits(hidden) + 1
 
     own = Shifted(small_model().config)
-    assert type(engine.fast_training(own, 0.1)) is Objective
-    assert type(engine.fast_training(small_model(), 0.1)) is FastObjective
-    assert engine.fast_training is fast_training and "fast_training" in dir(engine)
+    assert type(fast_training(own, 0.1)) is Objective
+    assert type(fast_training(small_model(), 0.1)) is FastObjective
     with pytest.raises(UserError, match="Shifted.*training.loss.Objective"):
         FastObjective(own, 0.1)
-
-
-def test_it_learns():
-    model = small_model(dropout=0.1)
-    objective, optimizer = FastObjective(model, 0.1), fused_adam(model)
-    optimizer.param_groups[0]["lr"] = 3e-3
-    losses = []
-    for _ in range(30):
-        with torch.autocast("cpu", torch.bfloat16):
-            loss = objective(*random_batch())
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-    assert losses[-1] < 0.6 * losses[0]
 
 
 def test_fused_adam_is_adam():
     models = small_model(), small_model()
     optimizers = adam(models[0]), fused_adam(models[1])
-    constants = [
-        {name: each.defaults[name] for name in ("lr", "betas", "eps", "weight_decay")}
-        for each in optimizers
-    ]
-    assert constants[0] == constants[1] and optimizers[1].defaults["fused"]
+    assert optimizers[1].defaults["fused"]
     for model, optimizer in zip(models, optimizers, strict=True):
         optimizer.param_groups[0]["lr"] = 1e-2
         for _ in range(3):
             FastObjective(model, 0.1)(*random_batch()).backward()
             optimizer.step()
             optimizer.zero_grad()
-    for ours, theirs in zip(
-        models[0].parameters(), models[1].parameters(), strict=True
-    ):
-        assert torch.allclose(ours, theirs, atol=1e-4)
+    pairs = zip(*(model.parameters() for model in models), strict=True)
+    assert all(torch.allclose(*pair, atol=1e-4) for pair in pairs)
 
 
 # -- dropout and attention on a CPU ------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.1, 0.5])
 def test_dropout_zeroes_its_share_and_keeps_the_mean(p):
     torch.manual_seed(0)
     mask = dropout_mask(torch.empty(1_000_003), p)
@@ -260,6 +208,7 @@ def test_attention_is_the_same_within_the_block(dtype):
     assert close(inside, outside, 0.03 if dtype == torch.bfloat16 else 1e-6)
 
 
+@pytest.mark.slow
 def test_the_compiler_gets_pytorchs_dropout():
     """It can't trace how ours draws, and would raise, since no graph may break."""
     compiled = torch.compile(

@@ -13,13 +13,17 @@ from pathlib import Path
 
 import torch
 
-from annotated_transformer.data.batching import TokenizedPairs
-from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
-from annotated_transformer.engine.runs import Run, fit
-from annotated_transformer.engine.scale import make_accelerator
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.trainer import TrainingConfig
+from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.config import TrainingConfig
+from annotated_transformer.training.distributed import join_world
+from annotated_transformer.training.run import Run, fit
+from annotated_transformer.translation.task import TranslationTask
 
 SETTINGS = {
     "steps": 12,
@@ -51,13 +55,8 @@ def data() -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs]:
     )
 
 
-def start(
-    folder: Path,
-    dropout: float = 0.1,
-    report: Callable[[dict], None] = lambda record: None,
-    **settings: int | float | str,
-) -> Run:
-    """A run of a model with 16 entries to a vector."""
+def task(dropout: float = 0.1, **settings: int | float | str) -> TranslationTask:
+    """The training of a model with 16 entries to a vector."""
     tokenizer, train, valid = data()
     size = tokenizer.src_vocab_size
     torch.manual_seed(0)
@@ -67,22 +66,57 @@ def start(
         )
     )
     config = TrainingConfig(**(SETTINGS | settings))
-    place = make_accelerator(config.timeout, "cpu")
-    return Run(model, tokenizer, train, valid, config, folder, place, report)
+    return TranslationTask(model, tokenizer, train, valid, config)
+
+
+def start(
+    folder: Path,
+    dropout: float = 0.1,
+    report: Callable[[dict], None] = lambda record: None,
+    **settings: int | float | str,
+) -> Run:
+    """A run of it."""
+    made = task(dropout, **settings)
+    return Run(made, folder, join_world(made.config.timeout, "cpu"), report)
+
+
+def random_model(folder: Path, lowercase: bool = False, **sizes: int) -> Path:
+    """A model folder with random weights: enough but for good translations."""
+    torch.manual_seed(0)
+    pairs = phrasebook("en", "de", "train", 300)
+    tokenizer = train_tokenizer(pairs, "en", "de", 300, lowercase=lowercase)
+    size = tokenizer.src_vocab_size
+    small = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "max_length": 64} | sizes
+    save_model(folder, Transformer(TransformerConfig(size, size, **small)), tokenizer)
+    return folder
+
+
+def write_pairs(folder: Path) -> Path:
+    """Phrases to train on and to validate with: train and valid, in en and de."""
+    for split, (part, count) in {"train": ("test", 60), "valid": ("val", 10)}.items():
+        for language, texts in zip(
+            ("en", "de"),
+            zip(*phrasebook("en", "de", part, count), strict=True),
+            strict=True,
+        ):
+            text = "".join(f"{each}\n" for each in texts)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def refused(result: tuple[int, str, str], *words: object) -> None:
+    """One line on standard error that holds the words, status 2, and no traceback."""
+    status, _, err = result
+    assert status == 2, result
+    assert err.startswith("error: ") and err.count("\n") == 1, err
+    for word in words:
+        assert str(word) in err, f"{word!r} is missing from {err!r}"
 
 
 def train_arguments(folder: Path, out: Path, settings: str = "") -> list[object]:
     """`train` on the files train and valid of a folder, by words such as "N=1 h=2"."""
     given = [word for each in settings.split() for word in ("--set", each)]
-    files = [
-        folder / "train",
-        "--src",
-        "en",
-        "--tgt",
-        "de",
-        "--valid",
-        folder / "valid",
-    ]
+    files = folder / "train", "--src", "en", "--tgt", "de", "--valid", folder / "valid"
     return ["train", *files, "--device", "cpu", *given, "--out", out]
 
 
@@ -115,7 +149,7 @@ def main() -> None:
     pause = settings.pop("pause", 0)
     run = start(Path(sys.argv[1]), report=lambda record: time.sleep(pause), **settings)
     print(fit(run))
-    if run.accelerator.num_processes > 1 and run.accelerator.is_main_process:
+    if run.world.size > 1 and run.world.first:
         held = [
             (getattr(p, "to_local", lambda p=p: p)().numel(), p.numel())
             for p in run.model.parameters()

@@ -73,7 +73,7 @@ def page_file(folder: Path) -> bytes:
 
     Raises: UserError for a model of a kind that the page doesn't know.
     """
-    config = read_json(folder / "config.json")["architecture"]
+    config = read_json(folder / "config.json")
     text = read_json(folder / "text.json")
     if not config["shared_vocab"] or config["positions"] != "sinusoidal":
         raise UserError(

@@ -19,17 +19,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "nbs/results.md", "nbs/promises.md")
-WAITS = {
-    "book, cold": "`make book`, with its set-up",
-    "test, cold": "then `make test`",
-    "book, again": "`make book` again",
-    "test, again": "`make test` again",
-    "book, one chapter edited": "`make book` after one chapter changed",
-    "that chapter alone": "that chapter by itself, with `nbdev_test`",
-    "wheel, installed": "`make wheel`, and install it in a new environment",
-    "translate, 1": '`annotated-transformer translate "the twenty-first of March"`',
-    "train phrasebook": "`annotated-transformer train phrasebook`",
-}
 # The map's own style, as book/_static/book.css has it on the cover.
 STYLE = """
 text { font-family: sans-serif; fill: #222 } .module { font-family: monospace }
@@ -45,6 +34,8 @@ PUBLISHED = {
     "test_2017_flickr": 33.36,
     "test_2017_mscoco": 29.88,
 }
+ALL_UPDATES = "as the published script averages and searches"
+PATIENCE = f"{ALL_UPDATES}, ended by its patience"
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
 
 
@@ -69,12 +60,13 @@ def three(values: Iterable[float]) -> str:
 
 
 def multi30k_runs() -> dict[int, dict[str, dict]]:
-    """The three systems of each seed."""
+    """The systems of each seed."""
     found = {}
     for seed, tail in SEEDS.items():
         run = record(f"runs/multi30k-en-de-tiny-{tail}/record.json")
         found[seed] = {
-            "as the published script averages and searches": run["as_published"],
+            ALL_UPDATES: run["as_published"],
+            PATIENCE: run["as_published_with_patience"],
             "chosen on the validation split": run["chosen"],
             "where the recipe's patience ends it": run,
         }
@@ -117,6 +109,24 @@ def everyday() -> str:
     return table(["test set", "sentences", "BLEU (13a)", "exactly right"], rows)
 
 
+def bands() -> str:
+    """The everyday model by how near a test sentence comes to the training text."""
+    found = record("runs/tatoeba-en-de/bands.json")
+    rows = [
+        [
+            f"{band['from']:.2f} to {min(1, band['below']):.2f}",
+            band["sentences"],
+            f"{band['as shipped']:.1f}",
+            f"{band['chosen']:.1f}",
+        ]
+        for band in found["bands"]
+    ]
+    whole = [f"{found['whole'][name]['bleu']:.2f}" for name in ("as shipped", "chosen")]
+    sentences = f"{sum(band['sentences'] for band in found['bands']):,}"
+    head = "words shared with the nearest training sentence|sentences|α = 0.6|α = 1.0"
+    return table(head.split("|"), [*rows, ["all", sentences, *whole]])
+
+
 def newstest() -> str:
     """Published BLEU of eleven systems, and ours of the same outputs."""
     systems = record("paper/newstest2017-systems.json")["systems"]
@@ -149,7 +159,7 @@ def training() -> str:
 def translating() -> str:
     """Milliseconds of a step of the search, here and in Hugging Face's generate."""
     rows = []
-    for what, row in record("speed/house-decoding.json")["milliseconds_a_step"].items():
+    for what, row in record("speed/decoding.json")["milliseconds_a_step"].items():
         ours, theirs = row["ours"], row["Hugging Face"]
         rows.append([what, f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f} ×"])
     head = "precision, search, sentences|here|Hugging Face|ratio"
@@ -160,7 +170,7 @@ def through_ctranslate2() -> str:
     """Milliseconds of a call to CTranslate2, directly and through the engine."""
     rows = [
         [what, f"{row['direct_ms']:.1f}", f"{row['engine_ms']:.1f}"]
-        for what, row in record("speed/house-ctranslate2.json")["medians"].items()
+        for what, row in record("speed/ctranslate2.json")["medians"].items()
     ]
     return table(["search, phrases at once", "called directly", "as an engine"], rows)
 
@@ -176,18 +186,6 @@ def race() -> str:
             last = f"not after {points[-1]['seconds'] / 60:.1f}"
             rows.append([name, goal, f"{at['seconds'] / 60:.1f}" if at else last])
     return table(["trained by", "BLEU", "minutes"], rows)
-
-
-def waited(seconds: float) -> str:
-    """A time in words, to two digits."""
-    return f"{seconds:.2g} s" if seconds < 99 else f"{seconds / 60:.2g} min"
-
-
-def fresh_clone() -> str:
-    """How long a newcomer waits for each command."""
-    steps = record("speed/fresh-clone.json")["steps"]
-    rows = [[what, waited(steps[name]["seconds"])] for name, what in WAITS.items()]
-    return table(["command", "time"], rows)
 
 
 # -- scale -----------------------------------------------------------------------------
@@ -225,39 +223,15 @@ def recipes() -> str:
 # -- the page of promises --------------------------------------------------------------
 
 
-def kills() -> str:
-    """How often training runs were killed, and how many came to another end."""
-    head = ["a run by", "runs", "killed or interrupted", "other losses or weights"]
-    rows = [
-        [kind, found["runs"], sum(found["kills"].values()), len(found["failures"])]
-        for kind, found in record("promises/kills.json")["kinds"].items()
-    ]
-    return table(head, rows)
-
-
-def faults() -> str:
-    """What was there after a failing or killing operation on a file, by command."""
-    commands = record("promises/faults.json")["commands"]
+def attacks() -> str:
+    """How attacks on folders, files and runs ended, by family."""
     rows = []
-    for name, found in commands.items():
-        counted = Counter()
-        for outcomes in found["outcomes"].values():
-            counted.update(outcomes)
-        old, new = counted["old"] + counted["nothing there"], counted["new"]
-        shown = ["–", "–"] if counted["gone on"] else [old, new]
-        rows.append([name, sum(counted.values()), *shown, len(found["failures"])])
-    return table(["command", "attacks", "the old", "the new", "anything else"], rows)
-
-
-def fuzz() -> str:
-    """What came of damaged folders, by kind."""
-    counts = record("promises/fuzz.json")["counts"]
-    head = ["folder", "damaged", "the same", "refused", "another answer", "failed"]
-    rows = [
-        [kind, f"{sum(found.values()):,}", *(f"{found[each]:,}" for each in head[2:])]
-        for kind, found in counts.items()
-    ]
-    return table(head, rows)
+    for family, kinds in record("promises/attacks.json")["counts"].items():
+        found = sum(map(Counter, kinds.values()), Counter())
+        broken = found.pop("failed", 0)
+        ends = ", ".join(f"{name} {count:,}" for name, count in sorted(found.items()))
+        rows.append([family, f"{found.total() + broken:,}", ends, broken])
+    return table(["family", "attacks", "how they ended", "broken promises"], rows)
 
 
 # -- the README's six rows -------------------------------------------------------------
@@ -276,19 +250,22 @@ def best_ratio() -> tuple[float, float]:
 
 
 def highlights() -> str:
-    """Six results that a reader takes in at a glance."""
+    """The results that a reader takes in at a glance."""
     shipped = record("runs/tatoeba-en-de/record.json")
     own = shipped["tests"]["Tatoeba"]
-    runs = [systems["as the published script averages and searches"]
-            for systems in multi30k_runs().values()]  # fmt: skip
-    means = [mean(values) for values in zip(*map(bleu_of, runs), strict=True)]
+    as_shipped = record("runs/tatoeba-en-de/bands.json")["whole"]["as shipped"]["bleu"]
+    seeds = multi30k_runs().values()
+    means = {}
+    for end in (ALL_UPDATES, PATIENCE):
+        runs = map(bleu_of, (systems[end] for systems in seeds))
+        means[end] = three(mean(values) for values in zip(*runs, strict=True))
     systems = record("paper/newstest2017-systems.json")["systems"].values()
     same = sum(
         round(row["scores"]["BLEU 13a"]["value"], 2) == row["published"]
         for row in systems
     )
     low, high = best_ratio()
-    steps = record("speed/house-decoding.json")["milliseconds_a_step"].items()
+    steps = record("speed/decoding.json")["milliseconds_a_step"].items()
     faster = [
         row["Hugging Face"] / row["ours"] for what, row in steps if "float32" in what
     ]
@@ -297,12 +274,17 @@ def highlights() -> str:
     rows = [
         [
             f"BLEU of the model in the wheel ({shipped['bytes'] / 1e6:.1f} MB)",
-            link(f"{own['bleu']:.1f}", "runs/tatoeba-en-de/record.json"),
-            f"{own['sentences']:,} everyday sentences, none a near copy",
+            link(f"{as_shipped:.1f}", "runs/tatoeba-en-de/bands.json"),
+            f"{own['sentences']:,} everyday sentences, as the command translates",
         ],
         [
-            "BLEU on Multi30k's three test sets, mean of three seeds",
-            link(three(means), "runs"),
+            "BLEU on Multi30k's three test sets, mean of three seeds, 8,000 updates",
+            link(means[ALL_UPDATES], "runs"),
+            f"{three(PUBLISHED.values())} published",
+        ],
+        [
+            "The same, each seed ended by the published patience",
+            link(means[PATIENCE], "runs"),
             f"{three(PUBLISHED.values())} published",
         ],
         [
@@ -317,7 +299,7 @@ def highlights() -> str:
         ],
         [
             "Speed of a search at base size, float32, one core",
-            link(f"{slow:.1f} to {fast:.1f} ×", "speed/house-decoding.json"),
+            link(f"{slow:.1f} to {fast:.1f} ×", "speed/decoding.json"),
             "Hugging Face's generate",
         ],
         [
@@ -334,8 +316,8 @@ def highlights() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        highlights, multi30k, phrasebook, everyday, newstest, training, translating,
-        through_ctranslate2, race, fresh_clone, memory, recipes, kills, faults, fuzz,
+        highlights, multi30k, phrasebook, everyday, bands, newstest, training,
+        translating, through_ctranslate2, race, memory, recipes, attacks,
     )
 }  # fmt: skip
 
@@ -347,7 +329,7 @@ def filled(text: str) -> str:
 
 def picture() -> str:
     """The map of the cover as a picture of its own: on white, and without links."""
-    svg = run_path(str(ROOT / "book" / "_ext" / "house_map.py"))["cover_map"]()
+    svg = run_path(str(ROOT / "book" / "_ext" / "cover_map.py"))["cover_map"]()
     svg = re.sub(r"<a [^>]*>", "<g>", svg).replace("</a>", "</g>")
     svg = svg.replace('role="group"', 'role="img"')
     return svg.replace("<defs>", f"<style>{STYLE}</style>\n{PAPER}\n<defs>", 1) + "\n"

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['MASK', 'MaskedLanguageModelConfig', 'MaskedLanguageModel', 'mask_tokenizer', 'text_rows', 'hide', 'masked_loss',
-           'MaskedTraining', 'masked_batches', 'guesses', 'pretrain', 'Filler', 'classifier_from', 'draw_examples',
-           'open_machine', 'unlabelled']
+           'masked_batches', 'predictions', 'classifier_from', 'draw_examples']
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-imports
 #| code-fold: true
@@ -13,7 +12,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -24,18 +22,16 @@ from torch import Tensor, nn
 
 from annotated_transformer.after.classifier import (
     ClassifierConfig,
-    ClassifierTraining,
-    Examples,
     Rows,
     TextClassifier,
     classifier_batches,
-    encode,
-    imdb,
-    padded,
     pieces,
 )
-from ..data.corpus import read_lines
-from ..data.tokenizer import read_tokenizer, train_bpe
+from ..data.batching import pad_rows
+from .config import ClassifierTraining, MaskedTraining
+from ..data.labelled_texts import Examples
+from ..data.text_tokenizer import encode_texts
+from ..data.tokenizer import train_bpe
 from ..errors import UserError, check_whole
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig
@@ -43,12 +39,7 @@ from ..model.embedding import Embedding
 from ..model.layers import Encoder
 from ..model.position import SinusoidalPositions
 from ..model.transformer import initialise
-from annotated_transformer.training.checkpoint import (
-    build,
-    read_config,
-    read_weights,
-)
-from ..training.trainer import fit
+from ..training.task import TensorBatch
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-config
 @dataclass(frozen=True)
@@ -59,7 +50,7 @@ class MaskedLanguageModelConfig(StackConfig):
     or for a size out of range.
     """
 
-    kind: ClassVar[str] = "masked_language_model"
+    model_type: ClassVar[str] = "masked-language-model"
     N: int = 2
     d_model: int = 64
     d_ff: int = 256
@@ -118,15 +109,14 @@ def mask_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
 
     Raises: UserError as `train_bpe`.
     """
-    plain = (text.replace("<br />", " ") for text in texts)
-    tokenizer = train_bpe(plain, vocab_size - 1, lowercase=True)
+    tokenizer = train_bpe(texts, vocab_size - 1, lowercase=True)
     tokenizer.add_tokens([AddedToken(MASK, normalized=True, special=False)])
     return tokenizer
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-rows
 def text_rows(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> Rows:
     """Texts as rows of at most so many ids; a longer text becomes several rows."""
-    return [row for ids in encode(tokenizer, texts) for row in pieces(ids, most)]
+    return [row for ids in encode_texts(tokenizer, texts) for row in pieces(ids, most)]
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-hide
 def hide(
@@ -149,62 +139,20 @@ def hide(
     return torch.where(swapped, other, shown), chosen
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-loss
-def masked_loss(
-    model: nn.Module,
-    batch: tuple[
-        Int[Tensor, "batch n"], Bool[Tensor, "batch n"], Int[Tensor, "batch n"]
-    ],
-) -> Float[Tensor, ""]:
-    """The mean cross-entropy at the chosen places, in nats, from (shown, chosen, ids).
+def masked_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
+    """The cross-entropy at the chosen places, in nats, summed; of (shown, chosen, ids).
 
     Nothing is computed for the vocabulary at any other place.
     """
-    shown, chosen, ids = (each.to(model.bias.device) for each in batch)
+    shown, chosen, ids = batch.to(model.bias.device)
     logits = model.logits(model.vectors(shown)[chosen])
-    nats = F.cross_entropy(logits, ids[chosen], reduction="sum")
-    return nats / chosen.sum().clamp_min(1)
-
-# %% ../../nbs/after/masked_language_model.ipynb #mlm-training
-#| code-fold: true
-@dataclass(frozen=True)
-class MaskedTraining:
-    """How to pretrain.
-
-    Of all tokens a `share` is chosen to be guessed. Of the chosen, `masked` are
-    replaced by [MASK], half of the others by a random token, and the other half stay.
-    For the first `short_share` of the updates rows are cut into pieces of at most
-    `short` tokens, and a batch has so many more of them. `every` so many updates the
-    loss on held-out texts is taken. Raises: UserError for a setting out of range.
-    """
-
-    steps: int = 10_000
-    batch: int = 32
-    peak: float = 4e-3
-    share: float = 0.15
-    masked: float = 0.8
-    short: int = 32
-    short_share: float = 0.75
-    seed: int = 1
-    every: int = 500
-
-    def __post_init__(self) -> None:
-        check_whole(self, "seed", least=0)
-        for name in ("steps", "batch", "short", "every"):
-            check_whole(self, name)
-        for name in ("peak", "share"):
-            if not 0 < getattr(self, name) < 1:
-                value = getattr(self, name)
-                raise UserError(f"{name} is {value!r}: it must be above 0 and below 1")
-        for name in ("masked", "short_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                value = getattr(self, name)
-                raise UserError(f"{name} is {value!r}: it is a share, from 0 to 1")
+    return F.cross_entropy(logits, ids[chosen], reduction="sum")
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-batches
 def masked_batches(
     rows: Rows, mask_id: int, settings: MaskedTraining
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Endless batches (shown, chosen, ids), hidden anew each time a row comes up.
+) -> Iterator[TensorBatch]:
+    """Endless batches of (shown, chosen, ids), hidden anew each time a row comes up.
 
     Raises: UserError for no rows.
     """
@@ -218,7 +166,8 @@ def masked_batches(
         round(settings.short_share * settings.steps),
     )
     for ids in chain(first, _batches(rows, settings.batch, settings.seed)):
-        yield *hide(ids, mask_id, draw, settings.share, settings.masked), ids
+        shown, chosen = hide(ids, mask_id, draw, settings.share, settings.masked)
+        yield TensorBatch((shown, chosen, ids), max(1, int(chosen.sum())))
 
 
 def _batches(rows: Rows, size: int, seed: int) -> Iterator[Tensor]:
@@ -226,11 +175,12 @@ def _batches(rows: Rows, size: int, seed: int) -> Iterator[Tensor]:
     order = ClassifierTraining(batch=size, word_dropout=0.0, seed=seed)
     longest = max(map(len, rows))
     labels = [0] * len(rows)
-    return (ids for ids, _ in classifier_batches(rows, labels, longest, order))
+    drawn = classifier_batches(rows, labels, longest, order)
+    return (batch.tensors[0] for batch in drawn)
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-measure
 @torch.inference_mode()
-def guesses(
+def predictions(
     model: MaskedLanguageModel, rows: Rows, share: float = 0.15, seed: int = 0
 ) -> tuple[float, float]:
     """On texts with a share of the tokens masked: the mean loss in nats, and how often
@@ -244,7 +194,7 @@ def guesses(
     nats, right, count = 0.0, 0, 0
     rows = sorted(rows, key=len)
     for start in range(0, len(rows), 64):
-        ids = padded(rows[start : start + 64])
+        ids = pad_rows(rows[start : start + 64])
         shown, chosen = hide(ids, mask_id, draw, share, masked=1.0)
         truth = ids[chosen].to(device)
         logits = model.logits(model.vectors(shown.to(device))[chosen.to(device)])
@@ -254,68 +204,6 @@ def guesses(
     if not count:
         raise UserError("the held-out texts are too short to hide a token: give more")
     return nats / count, right / count
-
-# %% ../../nbs/after/masked_language_model.ipynb #mlm-pretrain
-def pretrain(
-    model: MaskedLanguageModel,
-    rows: Rows,
-    held: Rows,
-    settings: MaskedTraining = MaskedTraining(),
-) -> Iterator[dict[str, float]]:
-    """Train on rows of ids; yield now and then the step, the mean loss since the last
-    time, and the loss and the share of right guesses on held-out rows.
-
-    Raises: UserError as `masked_batches` and `guesses`.
-    """
-    torch.manual_seed(settings.seed)
-    batches = masked_batches(rows, model.config.mask_id, settings)
-    losses: list[Tensor] = []
-    updates = fit(model, masked_loss, batches, settings.steps, settings.peak)
-    for step, loss in enumerate(updates, start=1):
-        losses.append(loss)
-        if step % settings.every and step < settings.steps:
-            continue
-        mean, losses = torch.stack(losses).mean().item(), []
-        valid, right = guesses(model, held)
-        yield {"step": step, "train": mean, "valid": valid, "right": right}
-
-# %% ../../nbs/after/masked_language_model.ipynb #mlm-filler
-#| code-fold: true
-class Filler:
-    """A masked language model with its tokenizer: it says what might stand where a text
-    says [MASK].
-
-    The model is any that gives a score for each token at each place: ours or a BERT.
-    """
-
-    def __init__(self, model: nn.Module, tokenizer: Tokenizer):
-        self.model, self.tokenizer = model.eval(), tokenizer
-
-    @torch.inference_mode()
-    def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
-        """For each [MASK] the most probable tokens, with their probabilities.
-
-        Raises: UserError for a text without a [MASK] or longer than the model reads.
-        """
-        gap, ids = self.tokenizer.token_to_id(MASK), self.tokenizer.encode(text).ids
-        gaps = [place for place, token in enumerate(ids) if token == gap]
-        if not gaps:
-            raise UserError("the text has no gap: write [MASK] where a word is missing")
-        if not 1 <= count <= self.model.config.vocab_size:
-            size = self.model.config.vocab_size
-            raise UserError(f"count is {count}: ask for 1 to {size} tokens")
-        device = self.model.embedding.weight.device
-        logits = self.model(torch.tensor([ids], device=device))[0, gaps]
-        best = logits.softmax(dim=1).topk(count, dim=1)
-        return [
-            [
-                (self.tokenizer.id_to_token(token), chance)
-                for token, chance in zip(tokens, chances, strict=True)
-            ]
-            for tokens, chances in zip(
-                best.indices.tolist(), best.values.tolist(), strict=True
-            )
-        ]
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-start
 def classifier_from(
@@ -351,46 +239,3 @@ def draw_examples(examples: Examples, count: int, seed: int) -> Examples:
     order = list(range(len(examples)))
     random.Random(seed).shuffle(order)
     return examples.part(order[:count])
-
-# %% ../../nbs/after/masked_language_model.ipynb #mlm-open
-#| code-fold: true
-def open_machine(folder: str | Path, device: str | torch.device = "cpu") -> Filler:
-    """The filler of a folder that `save_model` wrote, in evaluation mode.
-
-    Raises: UserError naming what is missing, damaged or foreign.
-    """
-    folder = Path(folder)
-    config = read_config(folder, MaskedLanguageModelConfig)
-    tokenizer = read_tokenizer(folder / "tokenizer.json")
-    if tokenizer.get_vocab_size() != config.vocab_size:
-        raise UserError(
-            f"{folder}: the tokenizer knows {tokenizer.get_vocab_size()} tokens and "
-            f"the model {config.vocab_size}: they don't belong together"
-        )
-    if tokenizer.token_to_id(MASK) != config.mask_id:
-        raise UserError(
-            f"{folder / 'tokenizer.json'}: its last token isn't {MASK}; take another "
-            "copy"
-        )
-    model = build(MaskedLanguageModel, config, read_weights(folder), folder)
-    return Filler(model.to(device), tokenizer)
-
-# %% ../../nbs/after/masked_language_model.ipynb #mlm-load
-#| code-fold: true
-def unlabelled(
-    data: str | Path | None = None, root: str | Path | None = None
-) -> tuple[list[str], list[str]]:
-    """(texts to learn from, held-out texts), without any labels.
-
-    Without `data` IMDb's 25,000 training reviews and 400 of its test reviews; of a file
-    with a text on each line a tenth is held out, chosen by a hash of the text.
-    Raises: UserError as `imdb` and `read_lines`, or for too few lines.
-    """
-    if data is None:
-        train, test = imdb("train", root)[0].texts, imdb("test", root)[0].texts
-        return train, test[:: len(test) // 400]
-    texts = [line for line in read_lines(data) if line.strip()]
-    known, held = Examples(texts, [0] * len(texts)).divide()
-    if not known.texts or not held.texts:
-        raise UserError(f"{data} has {len(texts)} texts, too few to hold some out")
-    return known.texts, held.texts

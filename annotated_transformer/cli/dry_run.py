@@ -4,20 +4,19 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..locks import in_use
 from .opening import open_translator
-from .options import console
-from .plan import Pairs
-from .progress import Record
+from .recipe import Pairs
+from .streams import echo
+from .training import Record
 
 if TYPE_CHECKING:
-    from ..engine.runs import Run, Start
     from ..training.recipes import Recipe
+    from ..training.run import Run
+    from ..translation.prepared_data import InitFrom
 
 Findings = dict[str, int | float | str]
 
@@ -25,29 +24,7 @@ Findings = dict[str, int | float | str]
 def show(found: Findings) -> None:
     """Print what a dry run found, a line each."""
     for name, value in found.items():
-        text = f"{value:,}" if isinstance(value, int) else value
-        console.print(f"{name}: {text}", soft_wrap=True)
-
-
-@contextmanager
-def passing_folder(folder: Path) -> Iterator[None]:
-    """A folder for the first process to use and then to remove, its parent too if it
-    wasn't there.
-    """
-    new, first = not folder.parent.exists(), os.environ.get("RANK", "0") == "0"
-    try:
-        with in_use(folder) if first else nullcontext():
-            try:
-                if first:
-                    shutil.rmtree(folder, ignore_errors=True)
-                yield
-            finally:
-                if first:
-                    shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        if new:
-            with suppress(OSError):  # another process may be at work in it
-                folder.parent.rmdir()
+        echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}")
 
 
 def rehearse(
@@ -56,40 +33,39 @@ def rehearse(
     train: Pairs,
     valid: Pairs,
     device: str | None = None,
-    start: "Start | None" = None,
+    start: "InitFrom | None" = None,
     pairs: int = 50_000,
 ) -> Findings:
     """A recipe in small, up to the translation of one sentence: what was found.
 
     The model and the batches are the recipe's; the vocabulary is made from the first
-    `pairs` of the corpus. Leaves no file. The first process alone has findings.
+    `pairs` of the corpus. Works in `folder`/.dry-run and leaves no file. The first
+    process alone has findings.
     """
-    from ..engine.runs import FirstPairs, dry, fit, prepare
+    from ..training.run import fit
+    from ..translation.task import FirstPairs, dry, prepare
 
     records: list[Record] = []
     few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
-    with passing_folder(folder):
-        run = prepare(dry(plan), folder, few, some, records.append, device, start)
-        outcome = fit(run)
-        if outcome == "interrupted":
+    place, new = folder / ".dry-run", not folder.exists()
+    try:
+        run = prepare(dry(plan), place, few, some, records.append, device, start, True)
+        if fit(run) == "interrupted":
             raise KeyboardInterrupt
-        if not run.accelerator.is_main_process:
+        if not run.world.first:
             return {}
         sentence = next(iter(some))[0]
-        translation = translate_one(folder / "model", sentence)
-        return {
-            "outcome": outcome,
-            **findings(plan, run, records),
-            "sentence": sentence,
-            "translation": translation,
-        }
-
-
-def translate_one(model: Path, sentence: str) -> str:
-    """A sentence in the words of a model after three updates, which seldom ends one."""
-    with warnings.catch_warnings(action="ignore"):
-        translator = open_translator(model, "cpu")
-        return translator.translate(sentence, split=True)
+        with warnings.catch_warnings(action="ignore"):  # it seldom ends a sentence
+            translator = open_translator(place / "model", "cpu")
+            translation = translator.translate(sentence, split=True)
+        found = {"sentence": sentence, "translation": translation}
+        return findings(plan, run, records) | found
+    finally:
+        if os.environ.get("RANK", "0") == "0":
+            shutil.rmtree(place, ignore_errors=True)
+        if new:
+            with suppress(OSError):  # another process may be at work in it
+                folder.rmdir()
 
 
 def findings(plan: "Recipe", run: "Run", records: list[Record]) -> Findings:
@@ -98,7 +74,7 @@ def findings(plan: "Recipe", run: "Run", records: list[Record]) -> Findings:
 
     from ..training.checkpoint import checkpoints
 
-    device = run.accelerator.device
+    device = run.world.device
     memory = peak_memory()
     if device.type == "cuda":
         memory = torch.cuda.max_memory_allocated(device)
@@ -108,9 +84,11 @@ def findings(plan: "Recipe", run: "Run", records: list[Record]) -> Findings:
         of_kind = (record[name] for record in records if record["event"] == event)
         return " ".join(f"{value:.{digits}f}" for value in of_kind)
 
+    known: Any = run.model.config
     return {
-        "device": f"{run.accelerator.num_processes} × {device.type}",
-        "vocabulary": f"{run.tokenizer.tgt_vocab_size:,} of {plan.vocab_size:,}",
+        "outcome": "finished",
+        "device": f"{run.world.size} × {device.type}",
+        "vocabulary": f"{known.tgt_vocab_size:,} of {plan.vocab_size:,}",
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "peak memory, bytes": memory,
         "a checkpoint, bytes": disk,

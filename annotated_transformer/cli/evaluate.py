@@ -1,6 +1,5 @@
 """`evaluate`: a model's translations of a test set, or a file's, and their scores."""
 
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import islice
@@ -9,145 +8,92 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.text_files import read_lines
 from ..errors import UserError
-from ..loading import SHIPPED
-from .opening import import_torch, open_translator
-from .options import (
-    Alpha,
-    Beam,
-    Device,
-    Engine,
-    MaxLength,
-    Model,
-    Precision,
-    Root,
-    app,
-    console,
-    corpus_names,
-)
-from .streams import files_of, input_lines, refuse_places
+from ..model_names import SHIPPED
+from .opening import open_translator
+from .options import BEAM, COMPUTE, Corpus, Given, Model, Root, app, with_groups
+from .streams import echo, files_of, validate_outputs
 
 if TYPE_CHECKING:
     from ..translation.translator import Translator
 
+Pairs = Iterable[tuple[str, str]]
+File = Path | None
+Source = Annotated[File, typer.Option(help="Your own source, instead of a corpus.")]
+Reference = Annotated[File, typer.Option(help="Its reference translations.")]
+Hypothesis = Annotated[
+    File,
+    typer.Option(help="Score this output file against --reference; no model is used."),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        help="The language of the output, such as de; the model's if none is named."
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, max=10**9, help="Only the first so many pairs."),
+]
+Save = Annotated[File, typer.Option(help="Write the translations to this file.")]
+Record = Annotated[File, typer.Option(help="Write the scores to this JSON file.")]
+CorpusSplit = Annotated[str, typer.Option(help="The corpus's split.")]
+
 
 @app.command()
+@with_groups(search=BEAM, compute=COMPUTE)
 def evaluate(
     model: Model = SHIPPED,
-    corpus: Annotated[
-        str | None,
-        typer.Option(
-            help="A named corpus to translate; `corpora` lists them.",
-            autocompletion=corpus_names,
-        ),
-    ] = None,
-    split: Annotated[str, typer.Option(help="The corpus's split.")] = "test",
-    source: Annotated[
-        Path | None, typer.Option(help="Your own source file, instead of a corpus.")
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(help="Its reference translations.")
-    ] = None,
-    hypothesis: Annotated[
-        Path | None,
-        typer.Option(
-            help="Score this output file against --reference; no model is used."
-        ),
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            help="The language of the output, such as de; the model's if none is named."
-        ),
-    ] = None,
-    beam_size: Beam = 4,
-    alpha: Alpha = 0.6,
-    max_length: MaxLength = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Only the first so many pairs.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the translations to this file.")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Write the scores to this JSON file.")
-    ] = None,
+    corpus: Corpus = None,
+    split: CorpusSplit = "test",
+    source: Source = None,
+    reference: Reference = None,
+    hypothesis: Hypothesis = None,
+    language: Language = None,
+    limit: Limit = None,
+    save: Save = None,
+    record: Record = None,
     root: Root = None,
-    device: Device = None,
-    engine: Engine = "torch",
-    precision: Precision = "float32",
+    *,
+    search: Given,
+    compute: Given,
 ) -> None:
     """Translate a test set and score it: BLEU by each convention, chrF, and the share
     that is exactly right.
 
     **Examples**
 
-    `annotated-transformer evaluate --corpus phrasebook --split test`
-
     `annotated-transformer evaluate --corpus multi30k --split val -m averaged`
 
     `annotated-transformer evaluate --hypothesis out.de --reference test.de`
     `--language de`
     """
-    check_limit(limit)
-    check_language(language)
-    refuse_places(save, record, reads=[source, reference, hypothesis, *files_of(model)])
-    if hypothesis is not None:
-        refuse_search(
-            {
-                "--model": (model, SHIPPED),
-                "--split": (split, "test"),
-                "--beam-size": (beam_size, 4),
-                "--alpha": (alpha, 0.6),
-                "--max-length": (max_length, None),
-                "--root": (root, None),
-                "--device": (device, None),
-                "--engine": (engine, "torch"),
-                "--precision": (precision, "float32"),
-            }
-        )
-        if reference is None or language is None or corpus or source:
-            raise UserError(
-                "--hypothesis needs --reference and --language, and no --corpus or "
-                "--source"
-            )
-        outputs, references = lines_to_compare(hypothesis, reference, limit)
+    validate_language(language)
+    reads = [source, reference, hypothesis, *files_of(model)]
+    validate_outputs(save, record, reads=reads)
+    if hypothesis:
+        validate_unused({"corpus": corpus, "source": source} | search | compute)
+        outputs, references = read_output(hypothesis, reference, language, limit)
     else:
-        import_torch()
-        from ..translation.search import SearchOptions
-
-        options = SearchOptions(beam_size=beam_size, alpha=alpha, max_length=max_length)
-        translator = open_translator(model, device, precision, engine)
+        translator = open_translator(model, **compute)
+        pairs = test_pairs(translator, corpus, split, source, reference, root)
+        outputs, references = translations(translator, islice(pairs, limit), search)
         language = language or translator.tokenizer.tgt_lang
-        pairs = pairs_to_translate(translator, corpus, split, source, reference, root)
-        sources, references = map(list, zip(*islice(pairs, limit), strict=True))
-        outputs = translator.translate(sources, options, split=True)
-        if translator.tokenizer.lowercase:
-            console.print(
-                "The model writes lower case: compare the lower-cased scores."
+    write_scores(outputs, references, str(language), save, record)
+
+
+def validate_unused(given: Given) -> None:
+    """Raises: UserError for an option about how to translate, beside --hypothesis."""
+    usual = {name: default for name, (_, default) in (BEAM | COMPUTE).items()}
+    for name, value in given.items():
+        if value != usual.get(name):
+            raise UserError(
+                f"--hypothesis is scored as it is: leave out --{name.replace('_', '-')}"
             )
-    report(outputs, references, language, save, record)
 
 
-def refuse_search(how: dict[str, tuple[object, object]]) -> None:
-    """Raises: UserError for an option, given with its default, that was changed."""
-    if given := [name for name, (value, default) in how.items() if value != default]:
-        raise UserError(
-            f"--hypothesis is scored as it is: leave out {', '.join(given)}, which "
-            "says how to translate"
-        )
-
-
-def check_limit(limit: int | None) -> None:
-    """Raises: UserError for a number of pairs that can't be taken."""
-    if limit is not None and not 1 <= limit <= sys.maxsize:
-        raise UserError(
-            f"--limit is {limit}: evaluate at least one pair, and no more than a "
-            "machine can count"
-        )
-
-
-def check_language(language: str | None) -> None:
+def validate_language(language: str | None) -> None:
     """Raises: UserError for a code that is no language's, by the list of CLDR."""
     from babel.localedata import locale_identifiers
 
@@ -155,15 +101,17 @@ def check_language(language: str | None) -> None:
         raise UserError(f"unknown language {language!r}: write a code such as en or de")
 
 
-def lines_to_compare(
-    hypothesis: Path, reference: Path, limit: int | None
+def read_output(
+    hypothesis: Path, reference: Path | None, language: str | None, limit: int | None
 ) -> tuple[list[str], list[str]]:
     """The lines of an output file and of its references, white space made even.
 
-    Raises: UserError for a blank reference.
+    Raises: UserError for a blank reference, or without references or a language.
     """
+    if reference is None or language is None:
+        raise UserError("--hypothesis needs --reference and --language too")
     outputs, references = (
-        [" ".join(line.split()) for line in islice(input_lines(path), limit)]
+        [" ".join(line.split()) for line in islice(read_lines(path), limit)]
         for path in (hypothesis, reference)
     )
     if "" in references:
@@ -174,16 +122,17 @@ def lines_to_compare(
     return outputs, references
 
 
-def pairs_to_translate(
+def test_pairs(
     translator: "Translator",
     corpus: str | None,
     split: str,
     source: Path | None,
     reference: Path | None,
     root: Path | None,
-) -> Iterable[tuple[str, str]]:
+) -> Pairs:
     """The pairs to evaluate on: a named corpus's split, or two files."""
-    from ..data.corpus import load_corpus, parallel_files
+    from ..data.corpora import load_corpus
+    from ..data.pairs import parallel_files
 
     if corpus is not None and source is None and reference is None:
         languages = translator.tokenizer.src_lang, translator.tokenizer.tgt_lang
@@ -193,7 +142,18 @@ def pairs_to_translate(
     return parallel_files(source, reference)
 
 
-def report(
+def translations(
+    translator: "Translator", pairs: Pairs, search: Given
+) -> tuple[list[str], list[str]]:
+    """The translations of the pairs' sources, and their references."""
+    sources, references = map(list, zip(*pairs, strict=True))
+    outputs = translator.translate(sources, split=True, **search)
+    if translator.tokenizer.lowercase:
+        echo("The model writes lower case: compare the lower-cased scores.")
+    return outputs, references
+
+
+def write_scores(
     outputs: list[str],
     references: list[str],
     language: str,
@@ -202,13 +162,13 @@ def report(
 ) -> None:
     """Print the scores, and write the translations and the scores where asked."""
     from ..files import write_json, write_whole
-    from ..translation.bleu import format_scores, scores
+    from ..translation.scores import format_scores, scores
 
     results = scores(outputs, references, language)
     same = [a == b for a, b in zip(outputs, references, strict=True)]
     exact = sum(same) / len(same)
-    print(format_scores(results))
-    print(f"exactly right: {exact:.1%} of {len(outputs):,}", flush=True)
+    echo(format_scores(results))
+    echo(f"exactly right: {exact:.1%} of {len(outputs):,}")
     if save is not None:
         write_whole(save, "".join(f"{line}\n" for line in outputs).encode())
     if record is not None:

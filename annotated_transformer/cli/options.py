@@ -1,20 +1,22 @@
 """What the commands share: the application that they join, and their options."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from ..loading import ENGINES, PRECISIONS
+from ..translation.engines import DTYPES, ENGINES
 
-app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
-)
+MARKUP: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "markdown"}
+app = typer.Typer(pretty_exceptions_enable=False, **MARKUP)
 # What is printed is text, also "[unk]".
 console = Console(highlight=False, markup=False, emoji=False)
 
-# Named here, since the room that makes the recipes has to import torch first.
+# Named here, since the module that makes the recipes has to import torch first.
 RECIPES = (
     "phrasebook",
     "tatoeba-en-de",
@@ -28,9 +30,9 @@ RECIPES = (
 
 def corpus_names() -> list[str]:
     """For the shell to complete."""
-    from ..data.corpus import corpora
+    from ..data.corpora import named_corpora
 
-    return list(corpora())
+    return list(named_corpora())
 
 
 def preset_names() -> list[str]:
@@ -40,46 +42,60 @@ def preset_names() -> list[str]:
     return list(table_3())
 
 
+# -- what is opened, read and written --------------------------------------------------
+
 Model = Annotated[
     str,
     typer.Option(
         "--model",
         "-m",
         help="A shipped model's name, a run's or a model's folder, a downloaded "
-        "Marian directory, or owner/name on the Hugging Face Hub.",
+        "Marian directory, or hf:owner/name on the Hugging Face Hub.",
     ),
 ]
+Trained = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A run's or a model's folder, or hf:owner/name on the Hugging Face Hub.",
+    ),
+]
+Input = Annotated[
+    Path | None,
+    typer.Option("--input", "-i", help="A text file, plain or .gz, read line by line."),
+]
+Text = Annotated[
+    str | None,
+    typer.Argument(
+        help="The text; without it, lines are read from --input or standard input."
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")]
+Page = Annotated[Path, typer.Option("--out", "-o", help="The page to write.")]
+Picture = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The picture to write; RUN/curves.png if none."),
+]
+Corpus = Annotated[
+    str | None,
+    typer.Option(
+        help="A named corpus to translate; `corpora` lists them.",
+        autocompletion=corpus_names,
+    ),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where corpora are kept; else $ANNOTATED_TRANSFORMER_DATA, else a cache."
+    ),
+]
+
 Device = Annotated[
     str | None,
     typer.Option(
         help="Where to compute: cpu, cuda, cuda:1, mps, …; a GPU where there is one "
         "if none is named."
     ),
-]
-Precision = Annotated[
-    str,
-    typer.Option(
-        help="Of the matrix products: float32, bfloat16 (not with the engine plain), or "
-        "int8 (with the engine ctranslate2 only).",
-        autocompletion=lambda: list(PRECISIONS["ctranslate2"]),
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        help="What searches: torch, the package's fast form; plain, the readable "
-        "model; or ctranslate2.",
-        autocompletion=lambda: list(ENGINES),
-    ),
-]
-Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
-Alpha = Annotated[
-    float,
-    typer.Option(help="Strength of the length penalty, α in ((5 + length) / 6)^α."),
-]
-MaxLength = Annotated[
-    int | None,
-    typer.Option(help="The most tokens of a translation; its source's and 50 if none."),
 ]
 Strict = Annotated[
     bool,
@@ -89,9 +105,112 @@ Strict = Annotated[
         "unknown.",
     ),
 ]
-Root = Annotated[
-    Path | None,
+Split = Annotated[
+    bool,
     typer.Option(
-        help="Where corpora are kept; else $ANNOTATED_TRANSFORMER_DATA, else a cache."
+        "--split",
+        help="Cut input that is too long at the ends of sentences instead of "
+        "refusing it.",
     ),
 ]
+
+# -- groups of options -----------------------------------------------------------------
+
+Group = dict[str, tuple[Any, Any]]  # by name: the annotation, and the default
+Given = dict[str, Any]  # the values of a group
+
+
+def option(kind: Any, default: Any, help: str, *names: str, **more: Any) -> Any:
+    """An option of a group."""
+    return Annotated[kind, typer.Option(*names, help=help, **more)], default
+
+
+COMPUTE: Group = {
+    "device": (Device, None),
+    "engine": option(
+        str,
+        "auto",
+        "What searches: auto, CTranslate2 where it is installed and takes the model, "
+        "else torch; torch, the package's fast form; plain, the readable model; or "
+        "ctranslate2.",
+        autocompletion=lambda: list(ENGINES),
+    ),
+    "dtype": option(
+        str,
+        "float32",
+        "Of the matrix products: float32, bfloat16 (not with the engine plain), or "
+        "int8 (with CTranslate2 only).",
+        autocompletion=lambda: list(DTYPES["ctranslate2"]),
+    ),
+}
+BEAM: Group = {
+    "beam_size": option(int, 4, "Hypotheses kept at each step; 1 is greedy."),
+    "alpha": option(
+        float, 0.6, "Strength of the length penalty, α in ((5 + length) / 6)^α."
+    ),
+    "max_length": option(
+        int | None,
+        None,
+        "The most tokens of a translation; its source's and 50 if none.",
+    ),
+}
+SAMPLING: Group = {
+    "temperature": option(
+        float | None,
+        None,
+        "Sample: 1 from the model's own distribution, less from a sharper one.",
+    ),
+    "top_k": option(int | None, None, "Sample from the k most probable tokens alone."),
+    "top_p": option(
+        float, 1.0, "Sample from the fewest tokens that reach this probability."
+    ),
+    "seed": option(int | None, None, "For the same samples each time."),
+}
+TRAINING: Group = {
+    "out": option(
+        Path | None,
+        None,
+        "The run's folder; runs/NAME if none is named.",
+        "--out",
+        "-o",
+    ),
+    "settings": option(
+        list[str] | None,
+        None,
+        "NAME=VALUE for any size of the model or setting of its training; may be "
+        "repeated.",
+        "--set",
+    ),
+    "overwrite": option(
+        bool, False, "Delete the run that the folder holds.", "--overwrite"
+    ),
+    "logger": option(
+        str | None,
+        None,
+        "tensorboard: the log's numbers for it too, in the run's folder.",
+    ),
+    "root": (Root, None),
+    "device": (Device, None),
+}
+
+
+def with_groups(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command groups of options; it takes the values of each as one dict."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def call(**given: Any) -> Any:
+            for name, group in groups.items():
+                given[name] = {each: given.pop(each) for each in group}
+            return command(**given)
+
+        own = signature(command)
+        shown = [each for name, each in own.parameters.items() if name not in groups]
+        for group in groups.values():
+            for name, (annotation, default) in group.items():
+                how: Given = {"default": default, "annotation": annotation}
+                shown.append(Parameter(name, Parameter.KEYWORD_ONLY, **how))
+        vars(call)["__signature__"] = own.replace(parameters=shown)
+        return call
+
+    return decorate

@@ -1,32 +1,41 @@
-"""What the commands read and write: lines, and files looked at before any work."""
+"""What the commands read and write: lines, and files inspected before any work."""
 
 import os
-import stat
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..data.text_files import read_lines
 from ..errors import UserError
 
 
-def tell(text: str) -> None:
-    """Print a line; when nobody reads any more, go on in silence: the log has it all."""
+def echo(text: str, err: bool = False) -> None:
+    """Print a line to standard output, or to standard error."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def echo_on(text: str) -> None:
+    """Print a line, and go on in silence when nobody reads: a run's log has it all."""
     try:
-        print(text, flush=True)
+        echo(text)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(text: str) -> None:
-    """A line of progress, on standard error."""
-    print(text, file=sys.stderr, flush=True)
+def escape_line(text: str) -> str:
+    """A message with what would split or colour its line escaped, as in a name, and
+    its longest words cut.
+    """
+    text = re.sub(r"\S{300,}", lambda word: f"{word[0][:100]}…", text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 # -- reading ---------------------------------------------------------------------------
 
 
-def refuse_file(text: str | None, remedy: str) -> None:
+def validate_text(text: str | None, remedy: str) -> None:
     """Raises: UserError when the name of a file stands where a sentence should."""
     if text is not None and os.path.isfile(text):
         raise UserError(f"{text} is a file: {remedy}")
@@ -43,32 +52,37 @@ def naming(path: Path | None) -> Iterator[None]:
         raise UserError(f"{path}, {error}") from None
 
 
-def input_lines(path: Path | None) -> Iterator[str]:
-    """The lines of a file or of standard input, as they come.
+def given_lines(text: str | None, path: Path | None) -> Iterator[str]:
+    """The lines of a text, of a file, or of standard input, which "-" stands for too.
+
+    Raises: UserError for both a text and a file.
+    """
+    if text is None or text == "-":
+        found = path if path != Path("-") else None
+        return read_lines(found) if found else standard_input()
+    if path is not None:
+        raise UserError("give a text or --input, not both")
+    validate_text(text, "--input reads its lines")
+    return iter(text.removesuffix("\n").split("\n"))
+
+
+def standard_input() -> Iterator[str]:
+    """The lines of standard input, as they come.
 
     Raises: UserError for bytes that are not UTF-8.
     """
-    if path is not None:
-        from ..data.corpus import read_lines
-
-        yield from read_lines(path)
-        return
     if sys.stdin is None:
         raise UserError("standard input is closed: give a text or --input")
     for number, line in enumerate(sys.stdin.buffer, start=1):
-        if number == 1 and line.startswith(b"\x1f\x8b"):
-            raise UserError(
-                "standard input is packed by gzip: unpack it first, or name the file "
-                "with --input"
-            )
         try:
             text = line.decode("utf-8").rstrip("\r\n")
-            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError:
+            packed = number == 1 and line.startswith(b"\x1f\x8b")
+            remedy = "it is packed by gzip, unpack it" if packed else "convert it"
             raise UserError(
-                f"standard input, line {number}: not UTF-8; convert it, for example "
-                "with iconv"
+                f"standard input, line {number}: not UTF-8; {remedy}"
             ) from None
+        yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 # -- writing ---------------------------------------------------------------------------
@@ -79,66 +93,21 @@ def files_of(model: str) -> list[Path]:
     return list(Path(model).iterdir()) if Path(model).is_dir() else []
 
 
-def refuse_places(*paths: Path | None, reads: Sequence[Path | None] = ()) -> None:
-    """Raises: UserError, before any work is done, for a file that can't be written.
-
-    That is a folder, a file in no folder that may be written, a read-only file, one of
-    the files that are read, one that is named twice, and standard output, where the
-    summary goes, if that is a file or a pipe.
+def validate_outputs(*paths: Path | None, reads: Sequence[Path | None] = ()) -> None:
+    """Raises: UserError, before any work is done, for a file that can't be written, or
+    one that the command reads or writes already, as standard output.
     """
-    named = [path for path in paths if path is not None]
-    for path in named:
-        refuse_place(path, [each for each in reads if each is not None])
-    files = [
-        os.path.realpath(path) for path in named if path.is_file() or not path.exists()
-    ]
-    if len(set(files)) < len(files):
-        raise UserError(f"{named[-1]} is named twice: name a file for each")
-
-
-def refuse_place(path: Path, reads: Sequence[Path]) -> None:
-    """Raises: UserError for one file that can't be written or should not be."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: name a file")
-    above = next(folder for folder in path.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise UserError(
-            f"{path} can't be written: {above} is no folder that may be written; name "
-            "another file"
-        )
-    if path.is_file() and not path.stat().st_mode & 0o222:
-        raise UserError(f"{path} can't be written: it is read-only; name another file")
-    if path.exists() and any(each.exists() and path.samefile(each) for each in reads):
-        raise UserError(f"{path} is read by this command: name another file to write")
-    if path.exists() and is_standard_output(path):
-        raise UserError(
-            f"{path} is standard output, where the summary goes: name a file"
-        )
-
-
-def is_standard_output(path: Path) -> bool:
-    """Whether a path is the file or the pipe that standard output was sent to."""
-    try:
-        output = os.fstat(sys.stdout.fileno())
-    except (OSError, ValueError):  # no real file, as in tests
-        return False
-    kept = stat.S_ISREG(output.st_mode) or stat.S_ISFIFO(output.st_mode)
-    return kept and os.path.samestat(path.stat(), output)
-
-
-def refuse_folder(folder: Path, kind: str) -> None:
-    """Raises: UserError, before any work is done, for a place that no model may take.
-
-    A folder that is empty or holds a model of this kind may be written over.
-    """
-    from ..files import read_json
-
-    if folder.is_dir() and any(folder.iterdir()):
-        about = folder / "config.json"
-        found = read_json(about).get("architecture") if about.is_file() else None
-        if not isinstance(found, dict) or found.get("kind") != kind:
-            raise UserError(f"{folder} holds other files: choose another folder")
-    elif folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file: name a folder")
-    else:
-        refuse_place(folder / "config.json", [])
+    used = {os.path.realpath(each) for each in (*reads, "/dev/stdout") if each}
+    for path in filter(None, paths):
+        above = next(folder for folder in path.absolute().parents if folder.exists())
+        there = path if path.exists() else above
+        allowed = os.access(there, os.W_OK) and there.stat().st_mode & 0o222
+        if path.is_dir() or not above.is_dir() or not allowed:
+            raise UserError(
+                f"{path} can't be written: name a file in a folder that may be written"
+            )
+        if os.path.realpath(path) in used:
+            raise UserError(
+                f"{path} is read or written by this command: name another file"
+            )
+        used.add(os.path.realpath(path))

@@ -73,12 +73,13 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "batch query d_model"],
         memory: Float[Tensor, "batch key d_model"],
         mask: Bool[Tensor, "..."] | None = None,
+        is_causal: bool = False,
     ) -> Float[Tensor, "batch query d_model"]:
         """Each position of `x` asks; the positions of `memory` answer.
 
-        Self-attention is `memory = x`.
+        Self-attention is `memory = x`. `is_causal` stands for `causal_mask`.
         """
-        return self.attend(self.queries(x), *self.keys_values(memory), mask)
+        return self.attend(self.queries(x), *self.keys_values(memory), mask, is_causal)
 
     def queries(
         self, x: Float[Tensor, "batch query d_model"]
@@ -99,9 +100,12 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "batch h key d_k"],
         value: Float[Tensor, "batch h key d_v"],
         mask: Bool[Tensor, "..."] | None = None,
+        is_causal: bool = False,
     ) -> Float[Tensor, "batch query d_model"]:
         """Equation (1) in every head at once, then the output projection W_O."""
-        heads = F.scaled_dot_product_attention(query, key, value, mask)
+        heads = F.scaled_dot_product_attention(
+            query, key, value, mask, is_causal=is_causal
+        )
         return self.W_O(heads.transpose(1, 2).flatten(2))
 
     def weights(
@@ -109,6 +113,8 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "batch query d_model"],
         memory: Float[Tensor, "batch key d_model"],
         mask: Bool[Tensor, "..."] | None = None,
+        is_causal: bool = False,
     ) -> Float[Tensor, "batch h query key"]:
         """The attention weights alone, which `forward` never shows."""
+        mask = causal_mask(x.size(1), x.device) if is_causal else mask
         return attention(self.queries(x), *self.keys_values(memory), mask)[1]

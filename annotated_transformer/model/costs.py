@@ -4,14 +4,13 @@
 
 # %% auto #0
 __all__ = ['parameters_by_part', 'parameter_count', 'flops_by_part', 'Flops', 'flops', 'layer_operations', 'layers_to_connect',
-           'hardware_flops', 'least_parameters', 'check_room']
+           'hardware_flops']
 
 # %% ../../nbs/model/costs.ipynb #cell2
 #| code-fold: true
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import psutil
 from jaxtyping import Bool
 from torch import Tensor
 
@@ -122,39 +121,3 @@ def layers_to_connect(layers: Iterable[Bool[Tensor, "n n"]]) -> int:
 def hardware_flops(seconds: float, devices: int, sustained: float) -> float:
     """Table 2's estimate of training cost: time × devices × FLOPs a second."""
     return seconds * devices * sustained
-
-# %% ../../nbs/model/costs.ipynb #room-2
-#| code-fold: true
-def least_parameters(config: Any) -> int:
-    """How many trained values a model of any kind of this book has, at least."""
-    if type(config) is TransformerConfig:
-        return parameter_count(config)
-    d, layers = (
-        config.d_model,
-        getattr(config, "N", 1) + getattr(config, "decoder_N", 0),
-    )
-    heads = config.h * (config.d_k + config.d_v) if hasattr(config, "h") else d
-    learned = getattr(config, "attention", "learned") == "learned"
-    layer = 2 * d * (heads * learned + getattr(config, "d_ff", 0))
-    names = ["vocab_size", "tgt_vocab_size"]
-    names += [] if getattr(config, "shared_vocab", True) else ["src_vocab_size"]
-    return layers * layer + d * sum(getattr(config, name, 0) for name in names)
-
-# %% ../../nbs/model/costs.ipynb #room-3
-#| code-fold: true
-def check_room(config: Any, copies: int = 1) -> None:
-    """See that a model fits into memory before it is built, in float32.
-
-    Training keeps four `copies` of each weight: itself, its gradient, Adam's averages.
-    Raises: UserError when more is needed than the system has free.
-    """
-    layers = getattr(config, "N", 1) + getattr(config, "decoder_N", 0)
-    positions = getattr(config, "max_length", 0) * config.d_model
-    needed = 4 * (copies * least_parameters(config) + positions)
-    needed += 50_000 * layers  # Python's objects for a layer, however small it is
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise UserError(
-            f"a model of these sizes takes at least {needed / 1e9:,.1f} GB of memory "
-            f"and {free / 1e9:,.1f} GB are free: lower N, d_model, d_ff or max_length"
-        )

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['ngrams', 'clipped_matches', 'brevity_penalty', 'BleuStatistics', 'sentence_statistics', 'bleu_statistics',
-           'precisions', 'bleu_of', 'reference_files', 'bleu', 'tokenize_13a', 'moses_tokens', 'split_compounds',
-           'Score', 'bleu_score', 'chrf_score', 'scores', 'swap_differences', 'Comparison', 'compare', 'format_scores']
+           'precisions', 'bleu_of', 'bleu', 'tokenize_13a', 'moses_tokens', 'split_compounds', 'swap_differences']
 
 # %% ../../nbs/translation/bleu.ipynb #cell2
 #| code-fold: true
@@ -13,15 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from math import exp, log
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF
-from sacrebleu.significance import PairedTest, Result
+from sacrebleu.metrics import BLEU
 
+from ..data.pair_tokenizer import moses_tokenize
 from ..errors import UserError
-from ..data.tokenizer import moses_tokenize
+from .references import reference_files
 
 # %% ../../nbs/translation/bleu.ipynb #cell5
 def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -68,7 +66,6 @@ class BleuStatistics:
         )
 
 # %% ../../nbs/translation/bleu.ipynb #cell13
-#| code-fold: true
 def sentence_statistics(
     hypothesis: str, references: Sequence[str], order: int = 4
 ) -> BleuStatistics:
@@ -129,45 +126,6 @@ def bleu_of(statistics: BleuStatistics, smooth: bool = True) -> float:
         * mean
     )
 
-# %% ../../nbs/translation/bleu.ipynb #cell16
-#| code-fold: true
-def reference_files(
-    hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]
-) -> list[list[str]]:
-    """The references as a list of files, each as long as the hypotheses.
-
-    Raises:
-        UserError: no hypotheses, no references, numbers of lines that differ, or a
-            string in place of a list.
-    """
-    single = [line for line in references if isinstance(line, str)]
-    if (
-        isinstance(hypotheses, str)
-        or isinstance(references, str)
-        or 0 < len(single) < len(references)
-    ):
-        raise UserError(
-            "a string where a list of lines belongs: pass a list, also for a single "
-            "sentence"
-        )
-    files = (
-        [single]
-        if len(single) == len(references)
-        else [list(file) for file in references]
-    )
-    for file in files:
-        counts = f"{len(hypotheses)} hypotheses and {len(file)} references"
-        if not hypotheses or not file:
-            raise UserError(
-                f"{counts}: nothing to score; check that neither file is empty"
-            )
-        if len(hypotheses) != len(file):
-            raise UserError(
-                f"{counts}: the files must match line by line; look for a lost or an "
-                "extra line"
-            )
-    return files
-
 # %% ../../nbs/translation/bleu.ipynb #cell29
 def bleu(
     hypotheses: Sequence[str],
@@ -199,7 +157,6 @@ def tokenize_13a(text: str) -> str:
     return " ".join(text.split())
 
 # %% ../../nbs/translation/bleu.ipynb #cell40
-#| code-fold: true
 def moses_tokens(lines: Sequence[str], language: str) -> list[str]:
     """Moses tokens of each line by sacremoses, a port of `tokenizer.perl`; separated by
     one space.
@@ -218,92 +175,7 @@ def split_compounds(line: str) -> str:
     """
     return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
 
-# %% ../../nbs/translation/bleu.ipynb #cell48
-#| code-fold: true
-@dataclass(frozen=True)
-class Score:
-    """One score of one output file.
-
-    Precisions are in per cent, lengths in tokens; chrF has neither.
-    """
-
-    name: str
-    value: float
-    signature: str
-    precisions: tuple[float, ...] = ()
-    hypothesis_length: int = 0
-    reference_length: int = 0
-
-
-def bleu_score(
-    name: str,
-    metric: BLEU,
-    files: Sequence[Sequence[str]],
-    tokenizer: str | None = None,
-) -> Score:
-    """Let sacreBLEU score `files`: the hypotheses, then each file of references."""
-    hypotheses, *references = files
-    result = metric.corpus_score(hypotheses, references)
-    signature = metric.get_signature()
-    if tokenizer is not None:
-        signature.update("tok", tokenizer)
-    return Score(
-        name,
-        result.score,
-        str(signature),
-        tuple(result.precisions),
-        result.sys_len,
-        result.ref_len,
-    )
-
-# %% ../../nbs/translation/bleu.ipynb #cell52
-#| code-fold: true
-def chrf_score(name: str, metric: CHRF, files: Sequence[Sequence[str]]) -> Score:
-    """Let sacreBLEU compute chrF of `files`, the hypotheses followed by each file of
-    references.
-    """
-    hypotheses, *references = files
-    value = metric.corpus_score(hypotheses, references).score
-    return Score(name, value, str(metric.get_signature()))
-
-
-def scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    language: str,
-) -> list[Score]:
-    """Score one output file by every convention; `language` is that of the text, such
-    as "de".
-
-    The texts are plain: detokenised, cased, one sentence a line.
-
-    Raises:
-        UserError: as `reference_files`.
-    """
-    files = [list(hypotheses), *reference_files(hypotheses, references)]
-    tool = f"moses-{language}-sacremoses-{version('sacremoses')}"
-    moses = [moses_tokens(file, language) for file in files]
-    lowered = [moses_tokenize(file, language, True) for file in files]
-    split = [[split_compounds(line) for line in file] for file in moses]
-    counted = BLEU(tokenize="none", smooth_method="none", force=True)
-    lower_counted = BLEU(
-        tokenize="none", smooth_method="none", force=True, lowercase=True
-    )
-    return [
-        bleu_score("BLEU 13a", BLEU(), files),
-        bleu_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
-        bleu_score("BLEU intl", BLEU(tokenize="intl"), files),
-        bleu_score("BLEU Moses", counted, moses, tool),
-        bleu_score(
-            "BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"
-        ),
-        bleu_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
-        chrf_score("chrF", CHRF(), files),
-        chrf_score("chrF++", CHRF(word_order=2), files),
-    ]
-
 # %% ../../nbs/translation/bleu.ipynb #cell72
-#| code-fold: true
 def swap_differences(
     first: Sequence[BleuStatistics],
     second: Sequence[BleuStatistics],
@@ -342,89 +214,3 @@ def swap_differences(
             )
         found.append(values[1] - values[0])
     return found
-
-# %% ../../nbs/translation/bleu.ipynb #cell76
-#| code-fold: true
-@dataclass(frozen=True)
-class Comparison:
-    """Two BLEU scores on one test set, half the width of each 95 % interval, and the
-    p-value of their difference.
-    """
-
-    baseline: float
-    baseline_interval: float
-    system: float
-    system_interval: float
-    p_value: float
-
-
-def compare(
-    baseline: Sequence[str],
-    system: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
-    samples: int = 10_000,
-) -> Comparison:
-    """Two outputs for the same sentences by BLEU 13a: 1,000 draws for the intervals,
-    `samples` trials for p.
-
-    The test is approximate randomisation, two-sided (Riezler and Maxwell, 2005).
-
-    Raises:
-        UserError: as `reference_files`, or if samples is below 1.
-    """
-    if samples < 1:
-        problem = f"samples is {samples}: draw at least one"
-        raise UserError(f"{problem}, and thousands for a p-value worth quoting")
-    reference_files(baseline, references)
-    files = reference_files(system, references)
-    outputs = [("baseline", list(baseline)), ("system", list(system))]
-    intervals = PairedTest(
-        outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000
-    )
-    found = [each for each in intervals()[1]["BLEU"] if isinstance(each, Result)]
-    first, second = ((each.score, float(each.ci or 0)) for each in found)
-    difference = second[0] - first[0]
-    p_value = _p_value(difference, baseline, system, files, samples)
-    return Comparison(*first, *second, p_value)
-
-
-def _p_value(
-    difference: float,
-    baseline: Sequence[str],
-    system: Sequence[str],
-    files: Sequence[Sequence[str]],
-    samples: int,
-) -> float:
-    """The share of trials, the observed one among them, that differ as much or more."""
-    cut = [[tokenize_13a(line) for line in file] for file in (baseline, system, *files)]
-    first, second = (
-        [
-            sentence_statistics(line, others)
-            for line, *others in zip(side, *cut[2:], strict=True)
-        ]
-        for side in cut[:2]
-    )
-    observed = abs(difference) - 1e-6  # a trial that equals it to rounding counts
-    trials = swap_differences(first, second, samples)
-    return (sum(abs(trial) >= observed for trial in trials) + 1) / (samples + 1)
-
-# %% ../../nbs/translation/bleu.ipynb #cell57
-#| code-fold: true
-def format_scores(results: Sequence[Score]) -> str:
-    """A plain-text table: one line a score with its value, precisions, lengths and
-    signature.
-    """
-    width = max((len(score.name) for score in results), default=0)
-    rows = []
-    for score in results:
-        shares = "/".join(f"{share:.1f}" for share in score.precisions)
-        lengths = (
-            f"{score.hypothesis_length}:{score.reference_length}"
-            if score.precisions
-            else ""
-        )
-        rows.append(
-            f"{score.name:<{width}}  {score.value:6.2f}  {shares:<19}  {lengths:<13}  "
-            f"{score.signature}"
-        )
-    return "\n".join(rows)

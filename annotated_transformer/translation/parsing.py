@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PUNCTUATION', 'PARSING', 'MORE_TOKENS', 'Tree', 'read_trees', 'clean', 'to_tokens', 'words_for_tags', 'from_tokens',
-           'is_well_formed', 'constituents', 'Score', 'score', 'binary_rules', 'PCFG', 'chart_of', 'parse_with_grammar',
-           'TreeVocabulary', 'parse']
+           'is_well_formed', 'constituents', 'BracketScore', 'score_brackets', 'binary_rules', 'PCFG', 'chart_of',
+           'parse_with_grammar', 'TreeVocabulary', 'parse']
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-02
 #| code-fold: true
@@ -19,10 +19,11 @@ from itertools import islice
 
 import numpy as np
 
-from ..data.batching import TokenizedPairs
+from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError
 from ..model.config import EOS
-from .search import SearchEngine, SearchOptions
+from .model_search import SearchEngine
+from .options import SearchOptions
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-05
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def constituents(tree: Tree) -> Counter[tuple[str, int, int]]:
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-22
 @dataclass(frozen=True)
-class Score:
+class BracketScore:
     """Labelled precision, recall and F1 in percent, and the share of exact trees."""
 
     precision: float
@@ -180,7 +181,7 @@ class Score:
     exact: float
 
 
-def score(gold: Sequence[Tree], parsed: Sequence[Tree]) -> Score:
+def score_brackets(gold: Sequence[Tree], parsed: Sequence[Tree]) -> BracketScore:
     """Labelled brackets of all sentences together, as evalb sums them."""
     right = wanted = given = exact = 0
     for one, other in zip(gold, parsed, strict=True):
@@ -191,7 +192,7 @@ def score(gold: Sequence[Tree], parsed: Sequence[Tree]) -> Score:
         raise UserError("no constituents to compare: check the trees")
     precision, recall = 100 * right / given, 100 * right / wanted
     f1 = 2 * 100 * right / (given + wanted)
-    return Score(precision, recall, f1, 100 * exact / len(gold))
+    return BracketScore(precision, recall, f1, 100 * exact / len(gold))
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-26
 def binary_rules(

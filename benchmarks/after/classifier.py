@@ -24,23 +24,22 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from annotated_transformer.after.classifier import (
-    Classifier,
     ClassifierConfig,
-    ClassifierTraining,
-    Examples,
     Rows,
     TextClassifier,
-    encode,
-    fit_classifier,
-    imdb,
-    new_classifier,
     pieces,
     probabilities_of,
     read_whole,
     reliability,
 )
+from annotated_transformer.after.config import ClassifierTraining
+from annotated_transformer.after.tasks import ClassifierTask
+from annotated_transformer.after.text_classifier import Classifier, new_classifier
+from annotated_transformer.data.labelled_texts import Examples, imdb
+from annotated_transformer.data.text_tokenizer import encode_texts
 from annotated_transformer.model.attention import padding_mask
 from annotated_transformer.model.config import EOS, PAD
+from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, save
 
 PHRASES = [
@@ -142,9 +141,10 @@ def ours(
     torch.manual_seed(training.seed)
     model, curve, begun = TextClassifier(config), [], process_time()
     sides = [(rows[side], labels[side]) for side in ("train", "valid")]
-    for epoch in fit_classifier(model, *sides, training):
+    points = train_task(ClassifierTask(model, None, *sides, training))
+    for number, point in enumerate(points, 1):
         seconds = process_time() - begun
-        curve.append([epoch.number, epoch.loss, epoch.valid_accuracy, seconds])
+        curve.append([number, point["train"], point["accuracy"], seconds])
         print(attention, curve[-1], flush=True)
     return model, {
         "parameters": sum(each.numel() for each in model.parameters()),
@@ -206,7 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train, valid = whole.divide()
     parts = {"train": train, "valid": valid, "test": test}
     start = new_classifier(train.texts, ClassifierConfig())
-    rows = {side: encode(start.tokenizer, each.texts) for side, each in parts.items()}
+    rows = {
+        side: encode_texts(start.tokenizer, each.texts) for side, each in parts.items()
+    }
     labels = {side: each.labels for side, each in parts.items()}
     record: dict[str, Any] = {
         "seed": ClassifierTraining().seed,
@@ -230,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         asked = trained.probabilities(PHRASES)[:, 1].tolist()
         record["models"][attention]["phrases"] = dict(zip(PHRASES, asked, strict=True))
         if chosen.out:
-            trained.save(chosen.out / attention)
+            trained.save_pretrained(chosen.out / attention)
         if attention == "learned":
             record["inside"] = inside(trained, rows["valid"][::2])
         save("after/classifier.json", record, "tokenizers", "scikit-learn")

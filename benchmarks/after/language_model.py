@@ -21,19 +21,17 @@ from pathlib import Path
 
 import torch
 
+from annotated_transformer.after.config import LanguageTraining
 from annotated_transformer.after.language_model import (
-    TEXTS,
     LanguageModel,
     LanguageModelConfig,
-    LanguageTraining,
-    Writer,
     byte_pairs,
     characters,
-    learn,
-    load_text,
 )
-from annotated_transformer.training.checkpoint import save_model
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.after.tasks import LanguageModelTask
+from annotated_transformer.after.text_generator import TextGenerator
+from annotated_transformer.data.texts import TEXTS, load_text
+from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, load, save
 
 PLACE = "after/language-model.json"
@@ -43,7 +41,7 @@ SIZES = {
 }
 SETTINGS = {
     "tiny-shakespeare": LanguageTraining(steps=2_000, batch=16),
-    "wikitext-2": LanguageTraining(steps=700, batch=16, every=100),
+    "wikitext-2": LanguageTraining(steps=700, batch=16, save_every=100),
 }
 PROMPT = {"tiny-shakespeare": "\n", "wikitext-2": " The history of"}
 
@@ -61,13 +59,14 @@ def train(name: str, keep: Path | None) -> dict:
     model = LanguageModel(config)
     ids = [torch.tensor(tokenizer.encode(text)) for text in (train, valid)]
     began, curve = time.process_time(), []
-    for point in learn(model, *ids, settings):
-        curve.append(point)
+    for point in train_task(LanguageModelTask(model, tokenizer, *ids, settings)):
+        curve.append(
+            {"step": point["step"], "train": point["train"], "valid": point["loss"]}
+        )
         print(point, file=sys.stderr, flush=True)
-    seconds, writer = time.process_time() - began, Writer(model, tokenizer)
+    seconds, writer = time.process_time() - began, TextGenerator(model, tokenizer)
     if keep:
-        save_model(keep / name, model, tokenizer)
-    drawn = SearchOptions(temperature=0.8, seed=1)
+        writer.save_pretrained(keep / name)
     return {
         "architecture": config.to_dict(),
         "training": asdict(settings),
@@ -76,11 +75,11 @@ def train(name: str, keep: Path | None) -> dict:
         "processor seconds": seconds,
         "curve": curve,
         "held out": score(writer, valid),
-        "writes": writer.generate(PROMPT[name], 300, drawn),
+        "writes": writer.generate(PROMPT[name], 300, temperature=0.8, seed=1),
     }
 
 
-def score(writer: Writer, text: str) -> dict:
+def score(writer: TextGenerator, text: str) -> dict:
     """What a text costs, in the units that papers use."""
     found = writer.measure(text)
     return asdict(found) | {

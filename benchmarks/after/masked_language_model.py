@@ -28,30 +28,28 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from annotated_transformer import load as open_model
 from annotated_transformer.after.classifier import (
-    ClassifierTraining,
-    Examples,
     TextClassifier,
-    encode,
-    fit_classifier,
-    imdb,
     read_whole,
 )
-from annotated_transformer.after.language_model import TextTokenizer
+from annotated_transformer.after.config import (
+    ClassifierTraining,
+    MaskedTraining,
+)
+from annotated_transformer.after.mask_filler import MaskFiller
 from annotated_transformer.after.masked_language_model import (
-    Filler,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
-    MaskedTraining,
     classifier_from,
     draw_examples,
     mask_tokenizer,
-    pretrain,
     text_rows,
-    unlabelled,
 )
-from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.after.tasks import ClassifierTask, MaskedLanguageModelTask
+from annotated_transformer.data.labelled_texts import Examples, imdb
+from annotated_transformer.data.text_tokenizer import encode_texts
+from annotated_transformer.data.texts import unlabelled
+from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, load, save
 
 PLACE = "after/masked-language-model.json"
@@ -81,7 +79,7 @@ VALID, TEST = 500, 2_500
 # -- pretraining -----------------------------------------------------------------------
 
 
-def pretraining() -> tuple[Filler, dict[str, Any]]:
+def pretraining() -> tuple[MaskFiller, dict[str, Any]]:
     """Train on the reviews without their labels; the model, and its curve."""
     train, held = unlabelled()
     config = MaskedLanguageModelConfig()
@@ -89,10 +87,13 @@ def pretraining() -> tuple[Filler, dict[str, Any]]:
     rows, kept = (text_rows(tokenizer, t, config.max_length) for t in (train, held))
     torch.manual_seed(PRETRAINING.seed)
     model, begun, curve = MaskedLanguageModel(config), process_time(), []
-    for point in pretrain(model, rows, kept, PRETRAINING):
+    task = MaskedLanguageModelTask(model, tokenizer, rows, kept, PRETRAINING)
+    for found in train_task(task):
+        point = {"step": found["step"], "train": found["train"]}
+        point |= {"valid": found["loss"], "right": found["accuracy"]}
         curve.append(point | {"processor_seconds": process_time() - begun})
         tell(curve[-1])
-    return Filler(model, tokenizer), {
+    return MaskFiller(model, tokenizer), {
         "architecture": config.to_dict(),
         "training": asdict(PRETRAINING),
         "parameters": count(model),
@@ -110,7 +111,7 @@ def count(model: torch.nn.Module) -> int:
     return sum(each.numel() for each in model.parameters())
 
 
-def neighbours(filler: Filler, word: str, most: int = 8) -> list[str]:
+def neighbours(filler: MaskFiller, word: str, most: int = 8) -> list[str]:
     """The tokens whose vectors are most similar to that of a word, by the cosine."""
     weight = filler.model.embedding.weight.detach()
     own = filler.tokenizer.token_to_id(f"▁{word}")
@@ -125,7 +126,7 @@ def neighbours(filler: Filler, word: str, most: int = 8) -> list[str]:
 class FineTuning:
     """One pretrained model, and the reviews for choosing and for testing."""
 
-    def __init__(self, filler: Filler):
+    def __init__(self, filler: MaskFiller):
         self.filler = filler
         self.train, valid = imdb("train")[0].divide()
         self.valid, self.test = (
@@ -136,7 +137,7 @@ class FineTuning:
 
     def rows(self, examples: Examples) -> list[list[int]]:
         """The reviews as ids."""
-        return encode(self.filler.tokenizer, examples.texts)
+        return encode_texts(self.filler.tokenizer, examples.texts)
 
     def fit(
         self, side: str, labels: int, seed: int, peak: float, dropout: float
@@ -156,8 +157,8 @@ class FineTuning:
         known = self.rows(train) * copies, train.labels * copies
         held = self.valid_rows, self.valid.labels
         curve = [
-            [each.loss, each.valid_accuracy]
-            for each in fit_classifier(model, known, held, settings)
+            [each["train"], each["accuracy"]]
+            for each in train_task(ClassifierTask(model, None, known, held, settings))
         ]
         return model, {
             "passes": passes,
@@ -221,7 +222,7 @@ def right(answers: Tensor, examples: Examples) -> float:
 # -- the record ------------------------------------------------------------------------
 
 
-def measure(filler: Filler) -> None:
+def measure(filler: MaskFiller) -> None:
     """All points of the curve; each is in the record once it is there."""
     study = FineTuning(filler)
     tuned = {side: study.tune(side) for side in SIDES}
@@ -257,12 +258,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if asked.kept:
-        filler = open_model(asked.kept, device="cpu")
+        filler = MaskFiller.from_pretrained(asked.kept, device="cpu")
     else:
         filler, found = pretraining()
         write(pretraining=found, fills={})
     if asked.keep:
-        save_model(asked.keep, filler.model, TextTokenizer(filler.tokenizer))
+        filler.save_pretrained(asked.keep)
     write(
         fills={text: filler.fill(text) for text in TEXTS},
         neighbours={word: neighbours(filler, word) for word in WORDS},

@@ -21,20 +21,21 @@ from typing import Any
 
 import torch
 
+from annotated_transformer.after.config import SeriesTraining
 from annotated_transformer.after.series import (
     Forecaster,
-    Series,
     SeriesConfig,
     SeriesTransformer,
-    errors,
-    ett,
+    forecast_errors,
     forecaster,
-    parts,
     repeat_last,
     repeat_period,
-    train_series,
+    split_series,
     tuned_ridge,
 )
+from annotated_transformer.after.tasks import SeriesTask
+from annotated_transformer.data.series import Series, ett
+from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, load, save
 
 RECORD, COMMAND = "after/series.json", "python -m benchmarks.after.series"
@@ -52,8 +53,8 @@ def score(
     forecast: Forecaster, series: Series, context: int, horizon: int
 ) -> dict[str, float]:
     """Both errors on the test part."""
-    test = parts(series, context, horizon)[2]
-    squared, absolute = errors(forecast, test, context, horizon)
+    test = split_series(series, context, horizon)[2]
+    squared, absolute = forecast_errors(forecast, test, context, horizon)
     return {"mse": squared, "mae": absolute}
 
 
@@ -61,11 +62,16 @@ def train(
     series: Series, horizon: int, context: int, peak: float, steps: int, seed: int
 ) -> dict[str, Any]:
     """One training: the best validation error, the curve, the test errors, the time."""
-    known, valid, *_ = parts(series, context, horizon)
+    known, valid, *_ = split_series(series, context, horizon)
     torch.manual_seed(seed)
     model = SeriesTransformer(SeriesConfig(context=context, horizon=horizon))
     start = time.process_time()
-    curve = list(train_series(model, known, valid, steps, seed, peak))
+    settings = SeriesTraining(steps=steps, seed=seed, peak=peak)
+    points = train_task(SeriesTask(model, None, known, valid, settings))
+    curve = [
+        {"step": each["step"], "loss": each["train"], "error": each["loss"]}
+        for each in points
+    ]
     seconds = round(time.process_time() - start, 1)
     found = {
         "seed": seed,

@@ -4,16 +4,15 @@
     python -m benchmarks.after.since_2017 depth
     python -m benchmarks.after.since_2017 today
 
-`parts` trains the base row of Table 3 at home (`annotated-transformer reproduce table3
-base`) for half of its updates, with one part exchanged, and measures the perplexity on
+`parts` trains the base row of Table 3 in small (`python -m benchmarks.paper.table3`)
+for half of its updates, with one part exchanged, and measures the perplexity on
 Multi30k's validation split. `depth` trains stacks of 2 to 18 layers for a hundred
 updates without a warm-up, with the norm after the sum and with the norm in the branch.
 `today` trains the whole base row as it was in 2017 and with the parts that paid, on the
 same batches, and translates Multi30k's test split. A run that has its record is left
-alone, so the same command finishes what is missing. One thread. Writes a record for
-each run into the folder results/after/since_2017, which nbs/after/since_2017.ipynb
-shows. Multi30k is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
-holds it.
+alone, so the same command finishes what is missing. One thread. Adds a line for each
+run to results/after/since_2017.jsonl, which nbs/after/since_2017.ipynb shows. Multi30k
+is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 """
 
 import math
@@ -33,33 +32,36 @@ from annotated_transformer.after.since_2017 import (
     TRAINING_PARTS,
     Since2017Config,
     assemble,
-    teach,
+    train_with_parts,
 )
-from annotated_transformer.data.batching import TokenizedPairs
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import PairTokenizer
-from annotated_transformer.engine.decoding import fast
-from annotated_transformer.engine.runs import prepare_data
-from annotated_transformer.engine.update import fast_training
-from annotated_transformer.files import write_json
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.performance.decoding import fast
+from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.recipes import Recipe
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.trainer import seed_update, validation_loss
-from annotated_transformer.training.trainer import train as train_loop
-from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import ModelSearch, SearchOptions
+from annotated_transformer.training.trainer import (
+    seed_update,
+    train_translation,
+    validation_loss,
+)
+from annotated_transformer.translation.model_search import ModelSearch
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.prepared_data import prepare_data
+from annotated_transformer.translation.table3 import scaled_down_recipe, variation
 from annotated_transformer.translation.translator import Translator
-from annotated_transformer.translation.variations import at_home, variation
-from benchmarks.record import RESULTS, command_line, machine, versions
+from benchmarks.measure import LOWER_13A, bleu, sides
+from benchmarks.record import add_run, command_line, read_runs
 
-FOLDER = RESULTS / "after" / "since_2017"
+PLACE = "after/since_2017.jsonl"
 DATA = Path("runs/since_2017/data")
 SEEDS, SPLITS = (1, 2, 3), ("train", "val")
 UPDATES = 1_000
 DEPTHS, DEPTH_RATE, DEPTH_UPDATES = (2, 6, 12, 18), 1e-3, 100
 WAYS = {"post-norm": (), "pre-norm": ("pre-norm",)}
-PAIR_UPDATES, TEST, BLEU = 2_000, "test_2016_flickr", "BLEU 13a, lower-cased"
+PAIR_UPDATES, TEST = 2_000, "test_2016_flickr"
 RECIPES: dict[str, tuple[str, ...]] = {
     "2017": (),
     "today": ("pre-norm", "swiglu", "rotary", "weight-decay"),
@@ -83,14 +85,14 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 def base(seed: int) -> Recipe:
     """Table 3's base row in small, with half of its updates."""
-    plan = at_home(variation("base"), seed)
+    plan = scaled_down_recipe(variation("base"), seed)
     return replace(plan, training=replace(plan.training, steps=UPDATES))
 
 
 def data_of(plan: Recipe) -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs]:
     """The vocabulary and the pairs, made once."""
     train, valid = (load_corpus("multi30k", split, "en", "de") for split in SPLITS)
-    return prepare_data(plan, DATA, train, valid)
+    return prepare_data(plan, DATA, train, valid)[:3]
 
 
 def untrained(plan: Recipe, tokenizer: PairTokenizer, parts: Sequence[str]) -> Any:
@@ -106,44 +108,34 @@ def untrained(plan: Recipe, tokenizer: PairTokenizer, parts: Sequence[str]) -> A
     return assemble(Since2017Config.from_dict(sizes | {"parts": inside}))
 
 
-def missing(part: str, names: Sequence[str], seeds: Sequence[int]) -> Iterator[Any]:
-    """Name, seed and place of each run that has no record yet."""
-    for seed in seeds:
-        for name in names:
-            stem = f"{part}-{name}-{seed}".replace(" ", "")
-            place = FOLDER / f"{stem}.json"
-            if not place.exists():
-                print(f"{place.name} …", file=sys.stderr, flush=True)
-                yield name, seed, place
-
-
-def write(part: str, place: Path, found: dict[str, Any]) -> None:
-    """One run's record."""
-    about = {"command": f"python -m benchmarks.after.since_2017 {part}"}
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_json(place, about | found | {"machine": machine(), "versions": versions()})
-    print(f"{place.name}: {found}", file=sys.stderr, flush=True)
+def missing(
+    cases: Sequence[dict[str, Any]], seeds: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Each case with each seed, as far as it is not on record."""
+    there = read_runs(PLACE)
+    for case in ({**case, "seed": seed} for seed in seeds for case in cases):
+        if not any(case.items() <= found.items() for found in there):
+            print(case, "…", file=sys.stderr, flush=True)
+            yield case
 
 
 def one_part(rows: Sequence[str], seeds: Sequence[int]) -> None:
     """The ablation: base with one part exchanged, as long as base was trained."""
     tokenizer, train, valid = data_of(base(1))
-    for row, seed, place in missing("parts", rows, seeds):
-        plan, began = base(seed), time.process_time()
-        model = untrained(plan, tokenizer, ROWS[row])
+    for case in missing([{"row": row} for row in rows], seeds):
+        plan, began, parts = base(case["seed"]), time.process_time(), ROWS[case["row"]]
+        model = untrained(plan, tokenizer, parts)
         objective = fast_training(model, plan.training.label_smoothing)
-        for update in teach(objective, train, plan.training, ROWS[row]):
+        for update in train_with_parts(objective, train, plan.training, parts):
             last = update
         loss = validation_loss(objective, valid, plan.training)
-        found = {
-            "row": row,
-            "seed": seed,
+        found = case | {
             "updates": last.step,
             "parameters": sum(each.numel() for each in model.parameters()),
             "perplexity": round(math.exp(loss), 4),
             "processor_seconds": round(time.process_time() - began),
         }
-        write("parts", place, found)
+        add_run(PLACE, found)
 
 
 def frequency_loss(train: TokenizedPairs, valid: TokenizedPairs) -> float:
@@ -155,25 +147,19 @@ def frequency_loss(train: TokenizedPairs, valid: TokenizedPairs) -> float:
 def in_depth(seeds: Sequence[int]) -> None:
     """Stacks of more and more layers at one rate from the first update on."""
     tokenizer, train, valid = data_of(base(1))
-    depths = [f"{way}-{N}" for N in DEPTHS for way in WAYS]
-    for name, seed, place in missing("depth", depths, seeds):
-        way, _, N = name.rpartition("-")
-        plan, began = base(seed), time.process_time()
+    depths = [{"way": way, "N": N} for N in DEPTHS for way in WAYS]
+    for case in missing(depths, seeds):
+        plan, began = base(case["seed"]), time.process_time()
         training = replace(plan.training, steps=DEPTH_UPDATES)
-        architecture = replace(plan.architecture, N=int(N))
-        model = untrained(
-            replace(plan, architecture=architecture), tokenizer, WAYS[way]
-        )
+        plan = replace(plan, architecture=replace(plan.architecture, N=case["N"]))
+        model = untrained(plan, tokenizer, WAYS[case["way"]])
         objective = fast_training(model, training.label_smoothing)
-        updates = train_loop(
+        updates = train_translation(
             objective, adam(model), train, training, schedule=lambda step: DEPTH_RATE
         )
         curve = [round(float(each.loss) / each.tokens, 4) for each in updates]
         loss = validation_loss(objective, valid, training)
-        found = {
-            "way": way,
-            "N": int(N),
-            "seed": seed,
+        found = case | {
             "rate": DEPTH_RATE,
             "updates": DEPTH_UPDATES,
             "loss": round(loss, 4),
@@ -181,21 +167,20 @@ def in_depth(seeds: Sequence[int]) -> None:
             "curve": curve,
             "processor_seconds": round(time.process_time() - began),
         }
-        write("depth", place, found)
+        add_run(PLACE, found)
 
 
 def pair(seeds: Sequence[int]) -> None:
     """The 2017 recipe and today's, with the same batches; BLEU on the test split."""
     tokenizer, train, valid = data_of(base(1))
-    sources, targets = map(
-        list, zip(*load_corpus("multi30k", TEST, "en", "de"), strict=True)
-    )
-    for name, seed, place in missing("today", list(RECIPES), seeds):
-        plan, began = base(seed), time.process_time()
+    sources, targets = sides("multi30k", TEST)
+    for case in missing([{"recipe": name} for name in RECIPES], seeds):
+        plan, began = base(case["seed"]), time.process_time()
         training = replace(plan.training, steps=PAIR_UPDATES)
-        model, parts = untrained(plan, tokenizer, RECIPES[name]), RECIPES[name]
+        parts = RECIPES[case["recipe"]]
+        model = untrained(plan, tokenizer, parts)
         objective = fast_training(model, training.label_smoothing)
-        for update in teach(objective, train, training, parts):
+        for update in train_with_parts(objective, train, training, parts):
             last = update
         loss = validation_loss(objective, valid, training)
         trained = time.process_time() - began
@@ -204,22 +189,18 @@ def pair(seeds: Sequence[int]) -> None:
         with warnings.catch_warnings(action="ignore"):  # of translations that don't end
             options = SearchOptions(beam_size=4, alpha=0.6)
             outputs = translator.translate(sources, options)
-        scored = {each.name: each for each in scores(outputs, targets, "de")}[BLEU]
-        found = {
-            "recipe": name,
+        found = case | {
             "parts": parts,
-            "seed": seed,
             "updates": last.step,
             "parameters": sum(each.numel() for each in model.parameters()),
             "forward_flops": forward_flops(model),
             "perplexity": round(math.exp(loss), 4),
             "test": TEST,
-            "bleu": round(scored.value, 2),
-            "signature": scored.signature,
+            **bleu(outputs, targets, LOWER_13A),
             "training_seconds": round(trained),
             "processor_seconds": round(time.process_time() - began),
         }
-        write("today", place, found)
+        add_run(PLACE, found)
 
 
 def forward_flops(model: Transformer) -> int:

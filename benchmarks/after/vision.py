@@ -5,7 +5,7 @@
 Needs MNIST's four files below ANNOTATED_TRANSFORMER_DATA, or fetches them. Of the
 60,000 training images one in twelve is held out for validation; settings were chosen on
 those alone. The parts are trained by the same loop: the Transformer, which is what
-`annotated-transformer vision train OUT` trains, and a small convolutional network on
+`annotated-transformer vision train` trains, and a small convolutional network on
 moved images; a linear model on the pixels, without moves and with them. What an earlier
 run found for other parts stays. One thread; times are processor seconds. Writes
 results/after/vision.json, which nbs/after/vision.ipynb shows.
@@ -19,16 +19,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from annotated_transformer.after.config import ImageTraining
+from annotated_transformer.after.tasks import VisionTask
 from annotated_transformer.after.vision import (
-    ImageSet,
     VisionConfig,
     VisionTransformer,
-    class_scores,
+    class_probabilities,
     cut,
-    mnist,
-    train_epochs,
 )
+from annotated_transformer.data.images import ImageSet, mnist
 from annotated_transformer.model.transformer import initialise
+from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, load, save
 
 RECORD, SEED, EPOCHS, PEAK = "after/vision.json", 1, 10, 2e-3
@@ -89,9 +90,14 @@ def measure(name: str, train: ImageSet, valid: ImageSet, test: ImageSet) -> Any:
     model = make()
     if name != "transformer":
         model.apply(initialise)
-    epochs = train_epochs(model, train, valid, EPOCHS, SEED, shift, PEAK)
+    settings = ImageTraining(epochs=EPOCHS, seed=SEED, shift=shift, peak=PEAK)
+    points = train_task(VisionTask(model, train, valid, settings))
+    epochs = (
+        {"epoch": number, "loss": each["train"], "accuracy": each["accuracy"]}
+        for number, each in enumerate(points, 1)
+    )
     curve = report(epochs, start)
-    found = class_scores(model, test.images).argmax(-1)
+    found = class_probabilities(model, test.images).argmax(-1)
     confusion = torch.zeros(10, 10, dtype=torch.long)
     confusion.index_put_((test.labels, found), torch.tensor(1), accumulate=True)
     return {

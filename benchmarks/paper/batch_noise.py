@@ -15,12 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from annotated_transformer.data.batching import (
-    TokenizedPairs,
-    collate,
-    padding_share,
-    token_batches,
-)
+from annotated_transformer.data.batching import collate, padding_share, token_batches
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.loss import Objective
 from benchmarks.record import command_line, folder, save

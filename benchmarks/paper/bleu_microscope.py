@@ -18,7 +18,7 @@ from statistics import mean
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesPunctNormalizer
 
-from annotated_transformer.data.tokenizer import moses_tokenize
+from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from annotated_transformer.translation.bleu import moses_tokens, split_compounds
 from benchmarks.paper.newstest2017_bleu import read_lines
 from benchmarks.record import command_line, save

@@ -3,7 +3,7 @@ random test set of Tatoeba is known from training.
 
     python -m benchmarks.paper.corpora
 
-Takes two minutes and writes results/paper/corpora.json, which nbs/data/corpus.ipynb
+Takes two minutes and writes results/paper/corpora.json, which nbs/data/pairs.ipynb
 draws. The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
 holds them.
 """
@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from annotated_transformer.data.corpus import NearCopies, load_corpus, sketch
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.near_copies import NearCopies, sketch
 from benchmarks.record import command_line, save
 
 TALKS = "dev2010 tst2010 tst2011 tst2012 tst2013 tst2014 tst2015".split()

@@ -8,32 +8,31 @@ them. How many of the last checkpoints are averaged, and then the length penalty
 chosen by BLEU (13a) on the validation split; the test sets are translated once, with
 the weights as they are shipped, in bfloat16, and the own test split with float32, too.
 Writes results/runs/tatoeba-en-de/record.json and log.jsonl, and
-annotated_transformer/pretrained/tatoeba-en-de with its card.
+annotated_transformer/models/tatoeba-en-de with its card.
 """
 
 import json
 import shutil
 import tempfile
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 import torch
 
-from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.files import read_json, remove_folder, write_manifest
+from annotated_transformer.model_names import find_folder
+from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import (
-    average_checkpoints,
     checkpoints,
     load_model,
     save_model,
 )
-from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.translator import Translator
-from benchmarks.record import RESULTS, ROOT, command, command_line, folder, save
+from benchmarks.measure import bleu, sides
+from benchmarks.record import RESULTS, command, command_line, folder, save
 
-SHIPPED = ROOT / "annotated_transformer" / "pretrained" / "tatoeba-en-de"
+SHIPPED = find_folder("tatoeba-en-de")
 TESTS = {
     "Tatoeba": ("tatoeba", "test"),
     "Multi30k": ("multi30k", "test_2016_flickr"),
@@ -139,16 +138,13 @@ def evaluate(
     limit: int | None = None,
 ) -> dict:
     """BLEU (13a) and the share of exact translations of a split."""
-    pairs = list(islice(load_corpus(corpus, split, "en", "de"), limit))
-    sources, targets = map(list, zip(*pairs, strict=True))
+    sources, targets = sides(corpus, split, limit)
     outputs = translator.translate(sources, options, split=True)
-    found = {each.name: each for each in scores(outputs, targets, "de")}
-    exact = sum(a == b for a, b in zip(outputs, targets, strict=True)) / len(pairs)
+    exact = sum(a == b for a, b in zip(outputs, targets, strict=True)) / len(sources)
     return {
         "split": f"{corpus} {split}",
-        "sentences": len(pairs),
-        "bleu": round(found["BLEU 13a"].value, 2),
-        "signature": found["BLEU 13a"].signature,
+        "sentences": len(sources),
+        **bleu(outputs, targets),
         "exact": round(exact, 4),
     }
 
@@ -172,7 +168,7 @@ def choose(run: Path, scratch: Path, limit: int | None) -> tuple[int, float, lis
     found, rows = checkpoints(run), []
 
     def tried(count: int, alpha: float) -> float:
-        translator = Translator.from_pretrained(scratch / f"{count}")
+        translator = Translator.from_pretrained(scratch / f"{count}", engine="torch")
         result = evaluate(translator, "tatoeba", "val", options(alpha), limit)
         row = {"checkpoints": count, "alpha": alpha, "bleu": result["bleu"]}
         rows.append(row)
@@ -227,10 +223,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         count, alpha, rows = choose(run, scratch, limit)
-        exact = Translator.from_pretrained(scratch / f"{count}")
+        exact = Translator.from_pretrained(scratch / f"{count}", engine="torch")
         as_trained = evaluate(exact, "tatoeba", "test", options(alpha), limit)
         ship(scratch / f"{count}")
-    translator = Translator.from_pretrained(SHIPPED)
+    translator = Translator.from_pretrained(SHIPPED, engine="torch")
     tests = {
         title: evaluate(translator, *place, options(alpha), limit)
         for title, place in TESTS.items()

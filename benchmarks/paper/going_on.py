@@ -10,7 +10,7 @@ checkpoints are averaged. BLEU (13a, as it is written) is of test_2016_flickr, w
 beam of 4 and α = 1, as the model's card has it. About 25 minutes on one core; each run
 is recorded when it is done, so that the command may be stopped and started again. The
 corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
-Writes results/paper/going-on.json, for nbs/engine/runs.ipynb.
+Writes results/paper/going-on.json, for nbs/training/run.ipynb.
 """
 
 import tempfile
@@ -21,52 +21,42 @@ from pathlib import Path
 
 import torch
 
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.engine.runs import (
-    GOING_ON,
+from annotated_transformer import load
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.model_names import SHIPPED
+from annotated_transformer.training.recipes import Recipe, recipe
+from annotated_transformer.training.run import fit
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.prepared_data import InitFrom
+from annotated_transformer.translation.task import (
+    FINE_TUNING,
     PEAK,
     FirstPairs,
-    Start,
-    fit,
-    going_on,
+    fine_tune,
     prepare,
 )
-from annotated_transformer.loading import SHIPPED, load, open_model
-from annotated_transformer.training.recipes import Recipe, recipe
-from annotated_transformer.training.schedule import peak_factor
-from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import SearchOptions
-from annotated_transformer.translation.translator import Translator
 from benchmarks import record
+from benchmarks.measure import bleu, sides
 
 PLACE = "paper/going-on.json"
 SIZES = (300, 1_000, 3_000)
 MOST = 1_000  # updates
 
 
-def plan_for(peak: float, start: Start | None) -> Recipe:
+def plan_for(peak: float, start: InitFrom | None) -> Recipe:
     """The recipe of one run; from nothing if there is no start."""
     everyday = recipe(SHIPPED)
     plan = replace(everyday, corpus="multi30k", lowercase=False)
-    warmup = GOING_ON.warmup if start else 200
-    rate = peak_factor(peak, everyday.architecture.d_model, warmup)
-    training = replace(GOING_ON, steps=MOST, warmup=warmup, lr_factor=rate)
-    return replace(going_on(plan, start) if start else plan, training=training)
-
-
-def bleu(translator: Translator, split: str) -> dict:
-    """BLEU (13a) of a split of Multi30k."""
-    sources, targets = zip(*load_corpus("multi30k", split, "en", "de"), strict=True)
-    outputs = translator.translate(list(sources), SearchOptions(beam_size=4, alpha=1.0))
-    found = {each.name: each for each in scores(outputs, list(targets), "de")}
-    score = found["BLEU 13a"]
-    return {"bleu": round(score.value, 2), "signature": score.signature}
+    warmup = FINE_TUNING.warmup if start else 200
+    training = replace(FINE_TUNING, steps=MOST, warmup=warmup, peak=peak)
+    return replace(fine_tune(plan, start) if start else plan, training=training)
 
 
 def trained(pairs: int, peak: float, on: bool) -> dict:
     """Train once, and score."""
     train, valid = (load_corpus("multi30k", s, "en", "de") for s in ("train", "val"))
-    start = Start(SHIPPED, *open_model(SHIPPED, torch.device("cpu"))) if on else None
+    shipped = load(SHIPPED, device="cpu", engine="plain")
+    start = InitFrom(SHIPPED, shipped.model, shipped.tokenizer) if on else None
     rows: list[dict] = []
     begun = time.process_time()
     with tempfile.TemporaryDirectory() as name:
@@ -76,7 +66,10 @@ def trained(pairs: int, peak: float, on: bool) -> dict:
         run = prepare(plan, folder, first, valid, rows.append, "cpu", start)
         outcome = fit(run)
         seconds = time.process_time() - begun
-        score = bleu(load(folder, device="cpu"), "test_2016_flickr")
+        sources, targets = sides("multi30k", "test_2016_flickr")
+        options = SearchOptions(beam_size=4, alpha=1.0)
+        translator = load(folder, device="cpu", engine="torch")
+        score = bleu(translator.translate(sources, options), targets)
     checks = [row for row in rows if row["event"] == "validation"]
     best = min(checks, key=lambda row: row["loss"])
     return {

@@ -8,7 +8,7 @@ source aligns words, on the hand-aligned ComTrans sample of Europarl (files
 wmt/europarl-comtrans.de-en.* below ANNOTATED_TRANSFORMER_DATA): pairs of at most 20
 words, beside the diagonal and IBM model 1, learned from the whole sample. And BLEU
 (13a) of greedy translations with one head, or one layer's heads, turned off. Writes
-results/paper/heads.json, which nbs/translation/inside.ipynb shows.
+results/paper/heads.json, which nbs/translation/heads.ipynb shows.
 """
 
 import os
@@ -21,10 +21,11 @@ import torch
 from torch import Tensor
 
 from annotated_transformer import load
-from annotated_transformer.data.corpus import load_corpus, read_lines
-from annotated_transformer.data.tokenizer import moses_detokenize
-from annotated_transformer.translation.bleu import compare
-from annotated_transformer.translation.inside import (
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import moses_detokenize
+from annotated_transformer.data.text_files import read_lines
+from annotated_transformer.translation.attention_weights import Attention
+from annotated_transformer.translation.heads import (
     Links,
     align,
     alignment_error_rate,
@@ -34,8 +35,9 @@ from annotated_transformer.translation.inside import (
     without_heads,
     words_of_tokens,
 )
-from annotated_transformer.translation.search import SearchOptions
-from annotated_transformer.translation.translator import Attention, Translator
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.significance import compare
+from annotated_transformer.translation.translator import Translator
 from benchmarks.record import command_line, save
 
 MODEL, LONGEST = "tatoeba-en-de", 20

@@ -2,16 +2,15 @@ r"""Score a Multi30k run on its three test sets by every convention.
 
     torchrun --standalone --nproc-per-node 2 -m annotated_transformer \
         train multi30k-en-de-tiny --out runs/multi30k-en-de-tiny-ends \
-        --set buckets=2 --set precision=fp32 --set keep=180 --set patience=0
+        --set micro_batches=2 --set precision=fp32 --set keep=180 --set patience=0
     python -m benchmarks.paper.multi30k runs/multi30k-en-de-tiny-ends ["a note"]
 
 The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 Scored is what the recipe would have left, the average of ten checkpoints at the end
 that its patience sets. Beside it stands another system of the same run, whose end and
 number of checkpoints are chosen on the validation split. There alone the length penalty
-of both is chosen, too; two more systems have ten checkpoints and the penalty of the
-published script, at the end and where its patience, which looks at the smoothed loss,
-would have ended the run. Takes an hour or two. Writes record.json and log.jsonl into
+of both is chosen, too; a third system has ten checkpoints at the end and the penalty of
+the published script. Takes an hour or two. Writes record.json and log.jsonl into
 the folder of results/runs/ with the run's name, for nbs/translation/multi30k.ipynb.
 """
 
@@ -24,28 +23,18 @@ from dataclasses import asdict
 from pathlib import Path
 from unittest.mock import patch
 
-import torch
 from sacrebleu.metrics import BLEU
 
-from annotated_transformer.data.batching import (
-    TokenizedPairs,
-    collate,
-    token_batches,
-)
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import moses_tokenize
+from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from annotated_transformer.files import read_json
-from annotated_transformer.training.checkpoint import (
-    average_checkpoints,
-    checkpoints,
-    load_model,
-)
-from annotated_transformer.training.loss import smoothed_cross_entropy
+from annotated_transformer.training.averaging import average_checkpoints
+from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation import search
-from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.scores import scores
 from annotated_transformer.translation.translator import Translator
+from benchmarks.measure import sides
 from benchmarks.record import RESULTS, command, command_line, folder, save
 
 TESTS = ["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"]
@@ -55,17 +44,13 @@ COUNTS = (1, 5, 10, 20, 40, 80)
 
 def evaluate(translator: Translator, split: str, beam_size: int, alpha: float) -> dict:
     """All scores of one split, and the seconds that translating it took."""
-    pairs = list(load_corpus("multi30k", split, "en", "de"))
-    start = time.perf_counter()
-    outputs = translator.translate(
-        [source for source, _ in pairs],
-        SearchOptions(beam_size=beam_size, alpha=alpha),
-    )
+    sources, targets = sides("multi30k", split)
+    start, options = time.perf_counter(), SearchOptions(beam_size, alpha)
+    outputs = translator.translate(sources, options)
     seconds = time.perf_counter() - start
-    targets = [target for _, target in pairs]
     results = {result.name: asdict(result) for result in scores(outputs, targets, "de")}
     return {
-        "sentences": len(pairs),
+        "sentences": len(sources),
         "seconds": round(seconds, 1),
         "scores": results,
         "interval": round(interval(outputs, targets), 4),
@@ -107,7 +92,7 @@ def averaged(run: Path, end: int, count: int) -> Translator:
     found = until(run, end)[-count:]
     with tempfile.TemporaryDirectory() as scratch:
         average_checkpoints(found, Path(scratch) / "model")
-        return Translator.from_pretrained(Path(scratch) / "model")
+        return Translator.from_pretrained(Path(scratch) / "model", engine="torch")
 
 
 def end_by_patience(log: list[dict]) -> int:
@@ -117,40 +102,6 @@ def end_by_patience(log: list[dict]) -> int:
         if min(losses[: place - 9]) < min(losses[place - 9 : place + 1]):
             return losses[place][1]
     return losses[-1][1]
-
-
-@torch.inference_mode()
-def smoothed_validation(run: Path, checkpoint: Path) -> float:
-    """The validation loss per token that the published runs' patience looks at:
-    smoothed like that of training.
-    """
-    model, _ = load_model(checkpoint)
-    pairs = TokenizedPairs.open(run / "data" / "valid")
-    loss, tokens = 0.0, 0
-    for rows in token_batches(pairs.src_lengths, pairs.tgt_lengths, 8_192):
-        batch = collate(pairs, rows)
-        real = batch.tgt_out != model.config.pad_id
-        logits = model(batch.src, batch.tgt_in)[real]
-        loss += smoothed_cross_entropy(logits, batch.tgt_out[real], 0.1).item()
-        tokens += batch.tokens
-    return loss / tokens
-
-
-def published_end(run: Path, last: int) -> tuple[int, list[dict]]:
-    """The update at which the published runs' patience would have ended this one, and
-    the losses that say so.
-    """
-    rows = [
-        {
-            "event": "validation",
-            "step": step_of(each),
-            "loss": smoothed_validation(run, each),
-        }
-        for each in until(run, last)
-    ]
-    return end_by_patience(rows), [
-        {"step": row["step"], "loss": round(row["loss"], 5)} for row in rows
-    ]
 
 
 def on_validation(translator: Translator, alpha: float) -> float:
@@ -222,15 +173,12 @@ def systems(run: Path, log: list[dict]) -> dict:
     patient, last = end_by_patience(log), step_of(checkpoints(run)[-1])
     whole = min(8_000, last)
     found = averages(run, (patient, whole, last))
-    patient_as_published, smoothed = published_end(run, whole)
     rows = [{"end": e, "checkpoints": n, "bleu": b} for (e, n), b in found.items()]
     return {
         "updates": last,
         "averages": rows,
         "chosen": system(run, *max(found, key=lambda choice: found[choice])),
-        "smoothed_validation": smoothed,
         "as_published": as_published(run, whole),
-        "as_published_with_patience": as_published(run, patient_as_published),
     } | system(run, patient, 10)
 
 
@@ -245,7 +193,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"no run in {run}: give the folder that `train --out` wrote")
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     log, described = [json.loads(line) for line in lines], read_json(run / "run.json")
-    german = [de for _, de in load_corpus("multi30k", "train", "en", "de")]
+    _, german = sides("multi30k", "train")
     found = systems(run, log)
     trained = (
         "torchrun --standalone --nproc-per-node 2 -m annotated_transformer train "

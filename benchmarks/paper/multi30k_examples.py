@@ -21,16 +21,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from annotated_transformer import load
-from annotated_transformer.data.batching import TokenizedPairs
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import moses_tokenize
-from annotated_transformer.engine.update import fast_training, fused_adam
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import moses_tokenize
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_json, write_json
+from annotated_transformer.performance.update import fast_training, fused_adam
 from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.schedule import peak_factor
-from annotated_transformer.training.trainer import TrainingConfig, train
-from annotated_transformer.translation.bleu import bleu, scores
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.training.trainer import train_translation
+from annotated_transformer.translation.bleu import bleu
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.scores import scores
+from benchmarks.measure import sides
 from benchmarks.record import command_line, save
 
 PLACE = "runs/multi30k-examples"
@@ -53,7 +56,7 @@ def train_on_captions(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     begin, seen = time.process_time(), 0
     with (folder / "log.jsonl").open("w", encoding="utf-8") as log:
-        for update in train(objective, fused_adam(model), pairs, SETTINGS):
+        for update in train_translation(objective, fused_adam(model), pairs, SETTINGS):
             seen += update.tokens
             if update.step % 25 == 0:
                 row = {
@@ -102,22 +105,22 @@ def translated(folder: Path, sources: list[str]) -> list[str]:
     kept = folder / "outputs.txt"
     if not kept.exists():
         step = read_json(folder / "last.json")["step"]
-        outputs = load(folder / f"model-{step}").translate(sources, SEARCH)
+        translator = load(folder / f"model-{step}", engine="torch")
+        outputs = translator.translate(sources, SEARCH)
         kept.write_text("\n".join(outputs), encoding="utf-8")
     return kept.read_text(encoding="utf-8").split("\n")
 
 
 def captions_with(word: str) -> int:
     """How many English captions of the training text have a word."""
-    pairs = load_corpus("multi30k", "train", "en", "de")
-    return sum(word in re.findall(r"\w+", source.lower()) for source, _ in pairs)
+    captions, _ = sides("multi30k", "train")
+    return sum(word in re.findall(r"\w+", caption.lower()) for caption in captions)
 
 
 def show(folder: Path, picked: list[int]) -> None:
     """Translate the test set, score it, write the record."""
     last = read_json(folder / "last.json")
-    pairs = list(load_corpus("multi30k", SPLIT, "en", "de"))
-    sources, targets = (list(side) for side in zip(*pairs, strict=True))
+    sources, targets = sides("multi30k", SPLIT)
     outputs = translated(folder, sources)
     named = {each.name: round(each.value, 2) for each in scores(outputs, targets, "de")}
     module, place = (

@@ -13,8 +13,8 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import moses_tokenize
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from benchmarks.record import command_line, folder, save
 
 NAMES = {

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
-from annotated_transformer.translation.bleu import compare, moses_tokens, scores
+from annotated_transformer.translation.bleu import moses_tokens
+from annotated_transformer.translation.scores import scores
+from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, save
 
 

@@ -23,16 +23,14 @@ from typing import Any
 
 import torch
 
-from annotated_transformer.engine.decoding import fast
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.performance.decoding import fast
+from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.trainer import (
-    TrainingConfig,
-    train,
-    validation_loss,
-)
+from annotated_transformer.training.trainer import train_translation, validation_loss
+from annotated_transformer.translation.model_search import ModelSearch
 from annotated_transformer.translation.parsing import (
     PCFG,
     Tree,
@@ -43,9 +41,8 @@ from annotated_transformer.translation.parsing import (
     parse,
     parse_with_grammar,
     read_trees,
-    score,
+    score_brackets,
 )
-from annotated_transformer.translation.search import ModelSearch
 from benchmarks.record import command_line, load, save
 
 FILE, RECORD = "treebank/ptb-wsj-sample.mrg.gz", "paper/parsing.json"
@@ -82,7 +79,7 @@ def by_grammar(trees: Sequence[Tree], test: Sequence[Tree]) -> dict[str, Any]:
     return without | {
         "symbols": len(grammar.names),
         "rules": len(grammar.rules),
-        "test": asdict(score(test, parsed)),
+        "test": asdict(score_brackets(test, parsed)),
         "seconds": round(time.process_time() - begun, 1),
     }
 
@@ -100,7 +97,7 @@ def trained(
         )
     )
     objective, spent = Objective(model, settings.label_smoothing), time.process_time()
-    for update in train(objective, adam(model), pairs, settings):
+    for update in train_translation(objective, adam(model), pairs, settings):
         tokens += update.tokens
         if update.step % 100 == 0:
             loss = update.loss.item() / update.tokens
@@ -135,7 +132,7 @@ def by_transformer(
     written = parse(engine, vocabulary, sentences, beam)
     both = list(zip(written, sentences, strict=True))
     parsed = [from_tokens(*each) for each in both]
-    return asdict(score(test, parsed)) | {
+    return asdict(score_brackets(test, parsed)) | {
         "well_formed": 100 * sum(is_well_formed(*each) for each in both) / len(both),
         "seconds": round(time.process_time() - begun, 1),
     }

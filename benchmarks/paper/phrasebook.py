@@ -4,7 +4,7 @@
     python -m benchmarks.paper.phrasebook runs/phrasebook
 
 Takes a minute. Writes results/runs/phrasebook-en-de/record.json and log.jsonl, and
-annotated_transformer/pretrained/phrasebook-en-de with its weights in float16. What is
+annotated_transformer/models/phrasebook-en-de with its weights in float16. What is
 measured is what is shipped. The model's card stays as it was.
 """
 
@@ -15,32 +15,28 @@ from collections.abc import Sequence
 
 import torch
 
-from annotated_transformer.data.corpus import load_corpus
 from annotated_transformer.files import read_json, remove_folder, write_manifest
+from annotated_transformer.model_names import find_folder
 from annotated_transformer.training.checkpoint import load_model, save_model
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.translator import Translator
-from benchmarks.record import RESULTS, ROOT, command, command_line, folder, save
+from benchmarks.measure import sides
+from benchmarks.record import RESULTS, command, command_line, folder, save
 
-SHIPPED = ROOT / "annotated_transformer" / "pretrained" / "phrasebook-en-de"
+SHIPPED = find_folder("phrasebook-en-de")
 
 
 def exact(translator: Translator, split: str, beam_size: int) -> dict:
     """The share of a split's pairs whose translation is the reference, letter by
     letter.
     """
-    pairs = load_corpus("phrasebook", split, "en", "de")
-    start = time.perf_counter()
-    outputs = translator.translate(
-        [source for source, _ in pairs], SearchOptions(beam_size)
-    )
-    right = sum(
-        output == target for output, (_, target) in zip(outputs, pairs, strict=True)
-    )
+    (sources, targets), start = sides("phrasebook", split), time.perf_counter()
+    outputs = translator.translate(sources, SearchOptions(beam_size))
+    right = sum(a == b for a, b in zip(outputs, targets, strict=True))
     return {
         "beam_size": beam_size,
-        "pairs": len(pairs),
-        "exact": right / len(pairs),
+        "pairs": len(sources),
+        "exact": right / len(sources),
         "seconds": round(time.perf_counter() - start, 2),
     }
 
@@ -55,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     save_model(SHIPPED, *load_model(run / "model"), dtype=torch.float16)
     (SHIPPED / "card.md").write_bytes(card)
     write_manifest(SHIPPED, "benchmarks.paper.phrasebook")
-    translator = Translator.from_pretrained(SHIPPED)
+    translator = Translator.from_pretrained(SHIPPED, engine="torch")
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     last = json.loads(lines[-1])
     found = {

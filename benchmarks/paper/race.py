@@ -23,19 +23,22 @@ import torch
 from sacrebleu.metrics import BLEU
 from torch import nn
 
-from annotated_transformer.before.recurrent import RecurrentConfig, RecurrentModel
-from annotated_transformer.data.batching import TokenizedPairs, collate, token_batches
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
-from annotated_transformer.loading import load
+from annotated_transformer import load
+from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
+from annotated_transformer.data.batching import collate, token_batches
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.trainer import TrainingConfig, Update, train
-from annotated_transformer.translation.bleu import compare
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.training.trainer import Update, train_translation
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, save
 
 VOCABULARY, TOKENS, WARMUP, DROPOUT, EVERY = 2_000, 1_024, 60, 0.1, 60
@@ -102,7 +105,7 @@ def enter(model: Any, pairs: TokenizedPairs, peak: float) -> Racer:
     factor = peak_factor(peak, model.config.d_model, WARMUP)
     config = TrainingConfig(batch_tokens=TOKENS, warmup=WARMUP, lr_factor=factor)
     objective = Objective(model, config.label_smoothing)
-    return Racer(model, train(objective, adam(model), pairs, config))
+    return Racer(model, train_translation(objective, adam(model), pairs, config))
 
 
 @torch.inference_mode()

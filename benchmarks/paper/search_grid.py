@@ -16,14 +16,14 @@ from itertools import islice
 import numpy as np
 
 from annotated_transformer import load
-from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.translation.bleu import (
     BleuStatistics,
     bleu_of,
     sentence_statistics,
     tokenize_13a,
 )
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.translation.options import SearchOptions
 from benchmarks.record import command_line, save
 
 BEAMS, ALPHAS = (1, 2, 4, 8, 16), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.parse_args(argv)
     pairs = list(islice(load_corpus("tatoeba", "test", "en", "de"), 0, None, STEP))
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    translator, found = load(), {}
+    translator, found = load(engine="torch"), {}
     for beam_size, alpha in [
         *((size, PAPER[1]) for size in BEAMS),
         *((PAPER[0], alpha) for alpha in ALPHAS if alpha != PAPER[1]),

@@ -12,7 +12,6 @@ writes results/paper/table1.json, which nbs/model/costs.ipynb, nbs/model/attenti
 and nbs/before/recurrent.ipynb show.
 """
 
-import time
 from collections.abc import Callable, Sequence
 
 import torch
@@ -20,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotated_transformer.model.attention import MultiHeadAttention, attention
+from benchmarks.measure import in_turn
 from benchmarks.record import command_line, save
 
 LENGTHS, WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048), (64, 256, 512)
@@ -93,13 +93,6 @@ def scorers(d: int) -> dict[str, Layer]:
     }
 
 
-def seconds(layer: Layer, x: Tensor) -> float:
-    """Processor seconds of one pass forward and back."""
-    begun = time.process_time()
-    layer(x).sum().backward()
-    return time.process_time() - begun
-
-
 def kept(layer: Layer, x: Tensor) -> int:
     """Bytes that autograd keeps between the two ways, input and weights left out."""
     given = {each.untyped_storage().data_ptr() for each in (x, *layer.parameters())}
@@ -120,16 +113,17 @@ def kept(layer: Layer, x: Tensor) -> int:
 def measured(found: dict[str, Layer], n: int, d: int, repeats: int) -> list[dict]:
     """All layers of one width on n vectors: the best of its turns, and what is kept."""
     x = torch.randn(1, n, d, requires_grad=True)
-    times: dict[str, list[float]] = {name: [] for name in found}
-    for _ in range(repeats + 1):
-        for name, layer in found.items():
-            times[name].append(seconds(layer, x))
+    passes = {
+        name: lambda layer=layer: layer(x).sum().backward()
+        for name, layer in found.items()
+    }
+    times = in_turn(passes, repeats)
     return [
         {
             "layer": name,
             "n": n,
             "d": d,
-            "seconds": min(times[name][1:]),
+            "seconds": min(times[name]),
             "kept_bytes": kept(layer, x),
         }
         for name, layer in found.items()

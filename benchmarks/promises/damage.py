@@ -1,6 +1,6 @@
 """Ways to damage a file: at random places, and where it hurts.
 
-No measurement of its own: `python -m benchmarks.promises.fuzz` and the tests use it.
+No measurement of its own: `python -m benchmarks.promises` and the tests use it.
 """
 
 import json

@@ -17,13 +17,14 @@ from pathlib import Path
 
 import torch
 
+import annotated_transformer.interop.ctranslate2
+
 # All that a command imports late, so that no fork has to.
-import annotated_transformer.after.pretrained
-import annotated_transformer.engine.ctranslate2
-import annotated_transformer.engine.runs
+import annotated_transformer.interop.marian
+import annotated_transformer.translation.task
 import annotated_transformer.translation.translator  # noqa: F401
 from annotated_transformer import cli
-from annotated_transformer.files import sha256_of
+from annotated_transformer.files import fingerprint
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,10 @@ def losses(run: Path) -> list[tuple[str, int, float]]:
     return [(r["event"], r["step"], r["loss"]) for r in map(json.loads, lines)]
 
 
-def contents(folder: Path) -> dict[str, str]:
+def contents(folder: Path) -> dict[str, dict[str, object]]:
     """The hash of every file of a folder that could differ from another of its kind."""
     return {
-        path.relative_to(folder).as_posix(): sha256_of(path)
+        path.relative_to(folder).as_posix(): fingerprint(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file()
         and path.name != "manifest.json"

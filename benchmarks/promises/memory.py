@@ -9,7 +9,8 @@ a batch, in processes of their own: in float32; in bfloat16 with oneDNN's own bo
 training sets, and 16. Peak memory and processor time are those of so many updates,
 after the data is made. The corpus is downloaded unless
 ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
-Writes results/promises/memory-200.json and memory-8000.json for nbs/engine/scale.ipynb.
+Writes results/promises/memory-200.json and memory-8000.json, for
+nbs/training/distributed.ipynb.
 The first takes five minutes, the second an hour and a half.
 """
 
@@ -33,9 +34,10 @@ UNBOUND = 1024  # oneDNN's own
 
 def train(precision: str, updates: int, folder: Path) -> dict[str, Any]:
     """Train so many updates here; megabytes and seconds."""
-    from annotated_transformer.data.corpus import load_corpus
-    from annotated_transformer.engine.runs import FirstPairs, fit, prepare
+    from annotated_transformer.data.corpora import load_corpus
     from annotated_transformer.training.recipes import recipe
+    from annotated_transformer.training.run import fit
+    from annotated_transformer.translation.task import FirstPairs, prepare
 
     plan = recipe("tatoeba-en-de")
     splits = plan.train_split, plan.valid_split
@@ -45,7 +47,7 @@ def train(precision: str, updates: int, folder: Path) -> dict[str, Any]:
         for each, count in zip(corpora, (20_000, 20), strict=True)
     ]
     sizes = {"N": 2, "d_model": 128, "d_ff": 512, "h": 4, "d_k": 32, "d_v": 32}
-    settings = {"steps": updates, "batch_tokens": 2_048, "buckets": 1, "keep": 1}
+    settings = {"steps": updates, "batch_tokens": 2_048, "micro_batches": 1, "keep": 1}
     settings |= {"log_every": updates, "save_every": updates, "precision": precision}
     plan = replace(
         plan,

@@ -3,7 +3,7 @@
     python -m benchmarks.scale.growth                      every section
     python -m benchmarks.scale.growth length decoding      these; the others stay
 
-Writes results/scale/growth.json, which nbs/engine/growth.ipynb plots, slopes and all.
+Writes results/scale/growth.json, which nbs/performance/growth.ipynb plots.
 One thread, ten minutes to half an hour, at most about 7 GB. Times are processor
 seconds, those of the workers seconds by the clock. Memory is what PyTorch's allocator
 hands out: the highest sum of live bytes during one call, above what lived before it. It
@@ -17,8 +17,9 @@ import os
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -30,19 +31,19 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from annotated_transformer.data.batching import (
-    Batch,
-    TokenizedPairs,
-    batches,
-    collate,
-    token_batches,
+from annotated_transformer.data.batching import Batch, batches, collate, token_batches
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.model.attention import (
+    MultiHeadAttention,
+    attention,
+    causal_mask,
 )
-from annotated_transformer.engine import update
-from annotated_transformer.engine.update import FastObjective, fused_adam
-from annotated_transformer.model.attention import MultiHeadAttention, attention
+from annotated_transformer.model.cache import Cache
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.layers import EncoderLayer
-from annotated_transformer.model.transformer import Cache, Transformer
+from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.performance import update
+from annotated_transformer.performance.update import FastObjective, fused_adam
 from annotated_transformer.training.loss import Objective
 from benchmarks.record import command_line, load, save
 
@@ -57,9 +58,10 @@ PREFIXES = [2**k for k in range(4, 11)]
 CORPORA = [1_000, 10_000, 100_000, 1_000_000, 5_000_000]
 WORKERS = [0, 1, 2, 4]
 BATCH_TOKENS = 4_096
+Action = Callable[[], object]
 
 
-def peak_bytes(action: Callable[[], object]) -> int:
+def peak_bytes(action: Action) -> int:
     """The most bytes that PyTorch's CPU allocator has handed out during a call and not
     got back.
 
@@ -80,7 +82,7 @@ def peak_bytes(action: Callable[[], object]) -> int:
     return int(np.cumsum([0, *(each["args"]["Bytes"] for each in changes)]).max())
 
 
-def seconds(action: Callable[[], object], calls: int = 1) -> float:
+def seconds(action: Action, calls: int = 1) -> float:
     """Processor seconds of one call, as the mean of some."""
     start = time.process_time()
     for _ in range(calls):
@@ -88,7 +90,7 @@ def seconds(action: Callable[[], object], calls: int = 1) -> float:
     return (time.process_time() - start) / calls
 
 
-def timed(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
+def timed(actions: dict[str, Action]) -> dict[str, float]:
     """Median seconds of each, in turn, after a first call: of seven; of three where a
     call takes 1 s, of two at 4 s.
     """
@@ -106,37 +108,6 @@ def timed(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
     }
 
 
-def points(
-    axis: str, value: int, actions: dict[str, Callable[[], object]]
-) -> Iterator[dict]:
-    """For each form its time and its memory at one place of the axis."""
-    times = timed(actions)
-    for form, action in actions.items():
-        yield {
-            axis: value,
-            "form": form,
-            "seconds": times[form],
-            "bytes": peak_bytes(action),
-        }
-
-
-one_call = F.scaled_dot_product_attention  # also while another form stands in its place
-
-
-def as_written(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-) -> Tensor:
-    """Equation (1) with all its matrices."""
-    return attention(query, key, value, mask)[0]
-
-
-def fused(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-) -> Tensor:
-    """PyTorch's fused kernel."""
-    return F.scaled_dot_product_attention(query, key, value, mask)
-
-
 def causal_by_name(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> Tensor:
@@ -147,14 +118,14 @@ def causal_by_name(
     )
 
 
-FORMS = {
-    "explicit": as_written,
-    "fused": fused,
+FORMS: dict[str, Callable[..., Tensor]] = {
+    "explicit": lambda *given: attention(*given)[0],  # (1) with all its matrices
+    "fused": F.scaled_dot_product_attention,
     "fused, causal by name": causal_by_name,
 }
 
 
-def with_attention(form: str, action: Callable[[], object]) -> Callable[[], None]:
+def with_attention(form: str, action: Action) -> Callable[[], None]:
     """The action with one form of attention in every head."""
 
     def attend(
@@ -163,7 +134,9 @@ def with_attention(form: str, action: Callable[[], object]) -> Callable[[], None
         key: Tensor,
         value: Tensor,
         mask: Tensor | None = None,
+        is_causal: bool = False,
     ) -> Tensor:
+        mask = causal_mask(query.size(2)) if is_causal else mask
         heads = FORMS[form](query, key, value, mask)
         return self.W_O(heads.transpose(1, 2).flatten(2))
 
@@ -215,59 +188,71 @@ def layer_step(config: TransformerConfig, length: int) -> Callable[[], None]:
     return step
 
 
+def curve(
+    axis: str, places: list[int], forms: Callable[[int], dict[str, Action]]
+) -> list[dict]:
+    """For each form its time and its memory at each place of the axis."""
+    found = []
+    for value in places:
+        actions = forms(value)
+        times = timed(actions)
+        for form, action in actions.items():
+            row = {axis: value, "form": form, "seconds": times[form]}
+            found.append(row | {"bytes": peak_bytes(action)})
+    return found
+
+
 def over_layer() -> dict:
-    """A layer of the base model on one sentence of growing length, forward and
-    backward.
-    """
-    found: list[dict] = []
-    for n in LENGTHS:
+    """A layer of the base model on one sentence of growing length, forth and back."""
+
+    def forms(n: int) -> dict[str, Action]:
         step = layer_step(preset("base"), n)
-        found += points(
-            "n", n, {form: with_attention(form, step) for form in ("explicit", "fused")}
-        )
-    return {"batch": 1, "layer": found}
+        return {form: with_attention(form, step) for form in ("explicit", "fused")}
+
+    return {"batch": 1, "layer": curve("n", LENGTHS, forms)}
 
 
 def over_length() -> dict:
     """An update of the small model on one pair of growing length."""
-    found: list[dict] = []
-    for n in LENGTHS:
+
+    def forms(n: int) -> dict[str, Action]:
         step = training_step(SMALL, 1, n)
-        found += points("n", n, {form: with_attention(form, step) for form in FORMS})
-    return {"batch": 1, "update": found}
+        return {form: with_attention(form, step) for form in FORMS}
+
+    return {"batch": 1, "update": curve("n", LENGTHS, forms)}
 
 
 def over_vocabulary() -> dict:
-    """An update of the small model with a growing vocabulary.
-
-    All logits at once, as the readable objective has them, and a slice at a time.
+    """An update of the small model with a growing vocabulary: all logits at once, as
+    the readable objective has them, and a slice at a time.
     """
-    rows, length, found = 128, 32, []
-    forms = {"all logits": Objective, "sliced": FastObjective}
-    for vocab in VOCABULARIES:
+    rows, length = 128, 32
+
+    def forms(vocab: int) -> dict[str, Action]:
         config = replace(SMALL, src_vocab_size=vocab, tgt_vocab_size=vocab)
-        steps = {
-            form: training_step(config, rows, length, objective)
-            for form, objective in forms.items()
+        kinds = {"all logits": Objective, "sliced": FastObjective}
+        return {
+            form: training_step(config, rows, length, kind)
+            for form, kind in kinds.items()
         }
-        found += points("vocabulary", vocab, steps)
+
+    found = curve("vocabulary", VOCABULARIES, forms)
     return {"rows": rows, "length": length, "update": found}
 
 
 def over_depth() -> dict:
     """An update of the small model with more and more layers."""
-    rows, length, found = 32, 32, []
-    for N in DEPTHS:
-        found += points(
-            "N", N, {"fused": training_step(replace(SMALL, N=N), rows, length)}
-        )
-    return {"rows": rows, "length": length, "update": found}
+
+    def forms(N: int) -> dict[str, Action]:
+        return {"fused": training_step(replace(SMALL, N=N), 32, 32)}
+
+    return {"rows": 32, "length": 32, "update": curve("N", DEPTHS, forms)}
 
 
 def filled(cache: Cache, length: int, config: TransformerConfig) -> Cache:
     """A decoding cache of `length` positions, with random keys and values."""
-    for layer in cache.layers:
-        layer.key, layer.value = torch.randn(2, 1, config.h, length, config.d_k)
+    for past, _ in cache.layers:
+        past.update(*torch.randn(2, 1, config.h, length, config.d_k))
     cache.length = length
     return cache
 
@@ -277,26 +262,25 @@ def over_prefix() -> dict:
     """The next token of the base model after a growing prefix, with a cache and
     without.
     """
-    config, found = preset("base"), []
+    config = preset("base")
     model = Transformer(config).eval()
     src, prefix, _ = random_batch(config, 1, max(PREFIXES))
     memory, src_mask = model.encode(src[:, :32])
-    for n in PREFIXES:
+
+    def forms(n: int) -> dict[str, Action]:
         cache = filled(model.start(src[:, :32]), n - 1, config)
 
-        def cached(cache: Cache = cache, n: int = n) -> None:
-            fresh = Cache(
-                [copy.copy(layer) for layer in cache.layers],
-                cache.src_mask,
-                cache.length,
-            )
+        def cached() -> None:
+            layers = [(copy.copy(past), memory) for past, memory in cache.layers]
+            fresh = Cache(layers, cache.src_mask, cache.length)
             model.step(prefix[:, n - 1], fresh)
 
-        def uncached(n: int = n) -> None:
+        def uncached() -> None:
             model.logits(model.decode(prefix[:, :n], memory, src_mask)[:, -1])
 
-        found += points("prefix", n, {"whole prefix": uncached, "cached": cached})
-    return {"batch": 1, "source": 32, "token": found}
+        return {"whole prefix": uncached, "cached": cached}
+
+    return {"batch": 1, "source": 32, "token": curve("prefix", PREFIXES, forms)}
 
 
 def generated(count: int, folder: Path) -> TokenizedPairs:
@@ -342,26 +326,20 @@ def corpus_row(part: TokenizedPairs) -> dict:
     lengths = part.src_lengths, part.tgt_lengths
     plan = token_batches(*lengths, BATCH_TOKENS)
     some = plan[:100]
-
-    def fill() -> None:
-        for rows in some:
-            collate(part, rows)
-
     times = timed(
-        {"plan": lambda: token_batches(*lengths, BATCH_TOKENS), "batches": fill}
+        {
+            "plan": lambda: token_batches(*lengths, BATCH_TOKENS),
+            "batches": lambda: [collate(part, rows) for rows in some],
+        }
     )
-    tokens = int(part.tgt_offsets[-1])
     epoch = times["plan"] + times["batches"] * len(plan) / len(some)
     return {
         "pairs": len(part),
-        "target_tokens": tokens,
         "batches": len(plan),
         "plan_seconds": times["plan"],
         "plan_bytes": plan_bytes(part),
         "batch_seconds": times["batches"] / len(some),
-        "tokens_per_batch": sum(int(part.tgt_lengths[rows].sum()) for rows in some)
-        / len(some),
-        "tokens_per_second": round(tokens / epoch),
+        "tokens_per_second": round(int(part.tgt_offsets[-1]) / epoch),
     }
 
 
@@ -404,19 +382,15 @@ def over_workers() -> dict:
         pairs = generated(100_000, Path(folder))
         plan = token_batches(pairs.src_lengths, pairs.tgt_lengths, BATCH_TOKENS)[:400]
 
-        def ours() -> Iterator[Batch]:
-            return (
+        sources: dict[str, Callable[[], Iterable[Batch]]] = {
+            "batches": lambda: (
                 batch for _, batch in islice(batches(pairs, BATCH_TOKENS), len(plan))
             )
-
-        def theirs(workers: int) -> DataLoader:
-            return DataLoader(
-                Planned(pairs, plan), batch_size=None, num_workers=workers
-            )
-
-        sources = {"batches": ours} | {
-            f"DataLoader, {w}": (lambda w=w: theirs(w)) for w in WORKERS
         }
+        for count in WORKERS:
+            sources[f"DataLoader, {count}"] = partial(
+                DataLoader, Planned(pairs, plan), batch_size=None, num_workers=count
+            )
         rounds = [
             {name: throughput(source()) for name, source in sources.items()}
             for _ in range(5)
@@ -447,11 +421,6 @@ SECTIONS = {
 }
 
 
-def about() -> dict:
-    """What the numbers depend on besides the code and the machine."""
-    return {"threads": 1, "dtype": "float32", "small": SMALL.to_dict()}
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure the named sections, or all; each goes into the record at once."""
     parser = command_line(__doc__)
@@ -464,13 +433,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     for name in names or SECTIONS:
         torch.manual_seed(0)
-        start, load_before = time.perf_counter(), os.getloadavg()[0]
-        measured = SECTIONS[name]() | {
-            "other_load": round(load_before, 1),
-            "measured_in_seconds": round(time.perf_counter() - start),
-        }
+        found = {name: SECTIONS[name]()}
         kept = {part: rows for part, rows in load(PLACE).items() if part in SECTIONS}
-        save(PLACE, kept | about() | {name: measured}, "numpy")
+        about = {"threads": 1, "dtype": "float32", "small": SMALL.to_dict()}
+        save(PLACE, about | kept | found, "numpy")
 
 
 if __name__ == "__main__":

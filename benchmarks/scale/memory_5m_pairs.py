@@ -24,14 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
-from annotated_transformer.data.batching import (
-    TokenizedPairs,
-    batches,
-    padding_share,
-    token_batches,
-)
-from annotated_transformer.data.corpus import parallel_prefix
-from annotated_transformer.data.tokenizer import PairTokenizer, train_tokenizer
+from annotated_transformer.data.batching import batches, padding_share, token_batches
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.data.pairs import parallel_prefix
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.training.recipes import recipe
 from benchmarks.record import command_line, save
 

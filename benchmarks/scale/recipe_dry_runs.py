@@ -7,13 +7,9 @@ Each recipe runs in a process of its own, so that its peak memory is its own, wi
 model, the vocabulary and the text settings of the whole run. Needs
 ANNOTATED_TRANSFORMER_DATA; where the corpus can't be had without the Hugging Face Hub,
 the record names the pairs that stood in for it. Nothing is timed. Takes some minutes
-and writes results/scale/recipe-dry-runs.json, which nbs/engine/scale.ipynb shows.
+and writes results/scale/recipe-dry-runs.json, for nbs/training/distributed.ipynb.
 """
 
-import argparse
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,13 +18,11 @@ from pathlib import Path
 import torch
 
 from annotated_transformer.cli.dry_run import rehearse
-from annotated_transformer.data.corpus import (
-    corpus_files,
-    find_file,
-    load_corpus,
-    parallel_files,
-)
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pairs import parallel_files
+from annotated_transformer.data.published_files import data_files, find_file
 from annotated_transformer.training.recipes import Recipe, recipe, recipes
+from benchmarks.measure import alone
 from benchmarks.record import command_line, load, save
 
 PLACE = "scale/recipe-dry-runs.json"
@@ -37,8 +31,7 @@ BATCH_TOKENS = 512
 
 def folder_of(path: str) -> Path:
     """Where the corpora lie that are not in files of this name."""
-    (known,) = [file for file in corpus_files() if file.path == path]
-    return find_file(known).parent
+    return find_file(data_files()[path]).parent
 
 
 def news(plan: Recipe) -> list[tuple[str, str]]:
@@ -90,33 +83,16 @@ def dry_run(name: str) -> dict:
     return {"trained on": what} | found
 
 
-def in_process(name: str) -> dict:
-    """`dry_run` in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale.recipe_dry_runs", "--one", name],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(f"{name}: {done.stderr}")
-    return json.loads(done.stdout)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the named recipes, or all, and write the record."""
     parser = command_line(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="recipes; or all")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     if unknown := sorted(set(given.names) - set(recipes())):
         parser.error(f"no recipe {unknown[0]!r}: choose from {', '.join(recipes())}")
-    if given.one:
-        print(json.dumps(dry_run(given.one)))
-        return
     runs = load(PLACE).get("runs", {})
     for name in given.names or recipes():
-        runs[name] = in_process(name)
+        runs[name] = alone(dry_run, name)
         print(name, runs[name]["outcome"], flush=True)
         save(PLACE, {"batch_tokens": BATCH_TOKENS, "runs": runs})
 

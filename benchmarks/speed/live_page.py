@@ -32,20 +32,21 @@ import sacrebleu
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import PairTokenizer
-from annotated_transformer.engine.onnx import export_onnx
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.files import read_json
-from annotated_transformer.loading import PRETRAINED
+from annotated_transformer.interop.onnx import export_onnx
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.model_names import find_folder
 from annotated_transformer.training.checkpoint import load_model
-from annotated_transformer.translation.search import ModelSearch, SearchOptions
+from annotated_transformer.translation.model_search import ModelSearch
+from annotated_transformer.translation.options import SearchOptions
 from benchmarks.record import ROOT, command_line, folder, save
 from tests.browser import Browser
 from tools import live
 
 PLACE = "speed/live-page.json"
-FOLDER = PRETRAINED / "tatoeba-en-de"
+FOLDER = find_folder("tatoeba-en-de")
 BOOK = ROOT / "book" / "_build" / "html"
 SCRIPTS = ROOT / "book" / "_static" / "live"
 ROADS = Path(__file__).with_name("live_roads.js")

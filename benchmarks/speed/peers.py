@@ -11,11 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from annotated_transformer.after.pretrained import marian_config, marian_weights
-from annotated_transformer.engine.update import FastObjective
+from annotated_transformer.interop.marian_export import marian_config
+from annotated_transformer.interop.marian_weights import marian_weights
 from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.performance.update import FastObjective
 
 NAMES = ["ours", "torch.nn.Transformer", "Marian", "x-transformers"]
 

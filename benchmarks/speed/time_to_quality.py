@@ -9,7 +9,8 @@ precision on a CPU. At each checkpoint the last five are averaged and test2016 i
 translated greedily, each model by its own library; the score is BLEU 13a, lower-cased
 as the data is. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a
 folder that holds it. Takes an hour or two on two cores; what is trained already isn't
-again. Writes results/speed/time-to-quality.json, which nbs/engine/update.ipynb plots.
+again. Writes results/speed/time-to-quality.json, which nbs/performance/update.ipynb
+plots.
 """
 
 import argparse
@@ -23,7 +24,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from accelerate import PartialState
 from safetensors.torch import load_file
 from torch.utils.data import DataLoader, Dataset
 from transformers import (
@@ -34,25 +34,27 @@ from transformers import (
     TrainingArguments,
 )
 
-from annotated_transformer.after.pretrained import (
+from annotated_transformer.data.batching import collate, token_batches
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.interop.marian_export import (
     marian_config,
     marian_generation,
-    marian_weights,
 )
-from annotated_transformer.data.batching import TokenizedPairs, collate, token_batches
-from annotated_transformer.data.corpus import load_corpus
-from annotated_transformer.data.tokenizer import PairTokenizer
-from annotated_transformer.engine.runs import prepare
-from annotated_transformer.training.checkpoint import average_checkpoints, checkpoints
+from annotated_transformer.interop.marian_weights import marian_weights
+from annotated_transformer.training.averaging import average_checkpoints
+from annotated_transformer.training.checkpoint import checkpoints
+from annotated_transformer.training.config import TrainingConfig
+from annotated_transformer.training.distributed import World
 from annotated_transformer.training.recipes import recipe
-from annotated_transformer.training.trainer import TrainingConfig
-from annotated_transformer.translation.bleu import scores
-from annotated_transformer.translation.search import SearchOptions
+from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.translation.task import prepare
 from annotated_transformer.translation.translator import Translator
+from benchmarks.measure import LOWER_13A, bleu, sides
 from benchmarks.record import command_line, save
 
 EVERY, AVERAGED = 57, 5
-CONVENTION = "BLEU 13a, lower-cased"
 
 
 class PlannedBatches(Dataset):
@@ -66,9 +68,9 @@ class PlannedBatches(Dataset):
         tokens: int,
         seed: int,
         count: int,
-        state: PartialState,
+        world: World,
     ):
-        self.pairs, self.state, self.plan = pairs, state, []
+        self.pairs, self.world, self.plan = pairs, world, []
         for epoch in range(10_000):
             self.plan += token_batches(
                 pairs.src_lengths, pairs.tgt_lengths, tokens, seed, epoch
@@ -81,7 +83,7 @@ class PlannedBatches(Dataset):
 
     def __getitem__(self, place: int) -> dict[str, torch.Tensor]:
         batch = collate(self.pairs, self.plan[place]).shard(
-            self.state.process_index, self.state.num_processes
+            self.world.rank, self.world.size
         )
         labels = batch.tgt_out.masked_fill(batch.tgt_out == batch.pad_id, -100)
         return {
@@ -162,7 +164,7 @@ def train(out: Path, updates: int) -> None:
     for name, value in marian_generation(run.model.config).items():
         setattr(model.generation_config, name, value)
     batches = PlannedBatches(
-        run.train, settings.batch_tokens, settings.seed, updates, PartialState()
+        run.task.train, settings.batch_tokens, settings.seed, updates, run.world
     )
     PlannedTrainer(
         model=model,
@@ -184,12 +186,13 @@ def curve_of_ours(run: Path, sources: list[str], targets: list[str]) -> list[dic
             average_checkpoints(
                 folders[max(0, end - AVERAGED) : end], Path(scratch) / "model"
             )
-            translator = Translator.from_pretrained(Path(scratch) / "model")
+            translator = Translator.from_pretrained(
+                Path(scratch) / "model", engine="torch"
+            )
             outputs = translator.translate(sources, SearchOptions(1, alpha=0.0))
         step = int(folders[end - 1].name.split("-")[1])
-        points.append(
-            {"step": step, "seconds": seconds[step], "bleu": bleu(outputs, targets)}
-        )
+        found = bleu(outputs, targets, LOWER_13A)
+        points.append({"step": step, "seconds": seconds[step]} | found)
         print("ours", points[-1], flush=True)
     return points
 
@@ -212,10 +215,8 @@ def curve_of_hugging_face(
         }
         model.load_state_dict(mean, strict=False)
         model.tie_weights()
-        time_json = json.loads((folders[end - 1] / "time.json").read_text())
-        points.append(
-            time_json | {"bleu": bleu(generate(model, tokenizer, sources), targets)}
-        )
+        found = bleu(generate(model, tokenizer, sources), targets, LOWER_13A)
+        points.append(json.loads((folders[end - 1] / "time.json").read_text()) | found)
         print("Hugging Face", points[-1], flush=True)
     return points
 
@@ -245,27 +246,17 @@ def generate(
     return tokenizer.decode([outputs[place] for place in range(len(rows))])
 
 
-def bleu(outputs: list[str], targets: list[str]) -> float:
-    """The score by the convention of this benchmark."""
-    return next(
-        result.value
-        for result in scores(outputs, targets, "de")
-        if result.name == CONVENTION
-    )
-
-
 def score(ours: Path, theirs: Path) -> None:
     """Both curves into the record."""
-    pairs = list(load_corpus("multi30k", "test_2016_flickr", "en", "de"))
-    sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+    sources, targets = sides("multi30k", "test_2016_flickr")
     found = {
         "processes": "2 of 1 thread each",
-        "convention": CONVENTION,
+        "convention": LOWER_13A,
         "averaged": AVERAGED,
         "ours": curve_of_ours(ours, sources, targets),
         "hugging_face": curve_of_hugging_face(theirs, sources, targets),
     }
-    packages = ("transformers", "accelerate", "sacrebleu")
+    packages = ("transformers", "sacrebleu")
     save("speed/time-to-quality.json", found, *packages)
 
 

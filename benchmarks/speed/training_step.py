@@ -2,45 +2,37 @@
 
     python -m benchmarks.speed.training_step                     every size
     python -m benchmarks.speed.training_step --sizes tiny small  some
-    python -m benchmarks.speed.training_step --only PART         another part, or all
+    python -m benchmarks.speed.training_step --only PART         another part
 
-The parts: `steps` in float32 and bfloat16; `float32` alone, for a processor without
-AMX; `losses` of 1,000 updates; `memory`, the peak of two updates; `allocator`, steps
-with freed memory given back or kept. All libraries have the same weights, batches,
-optimizer, smoothing and dropout. One thread; times are processor seconds, so that other
-work on the machine doesn't count. Takes minutes to an hour. Multi30k is downloaded
-unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes its part of
-results/speed/training-step.json, which nbs/engine/update.ipynb plots.
+The parts: `sizes`, steps in float32 and bfloat16; `float32` alone, for a processor
+without AMX; `losses` of 1,000 updates; `memory`, the peak of two updates; `allocator`,
+steps with freed memory given back or kept. All libraries have the same weights,
+batches, optimizer, smoothing and dropout. One thread; times are processor seconds, so
+that other work on the machine doesn't count. Takes minutes to an hour. Multi30k is
+downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes its
+part of results/speed/training-step.json, which nbs/performance/update.ipynb plots.
 """
 
-import argparse
-import json
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from itertools import islice, product
-from multiprocessing import get_context
-from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
-from statistics import median
-from typing import Any
-from unittest.mock import patch
+from statistics import mean, median
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
 
-from annotated_transformer.data.batching import Batch, TokenizedPairs, batches
-from annotated_transformer.data.corpus import load_corpus
+from annotated_transformer.data.batching import Batch, batches
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
-from annotated_transformer.engine.update import fused_adam
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
+from annotated_transformer.performance.update import fused_adam
 from annotated_transformer.training.schedule import noam, peak_factor
+from benchmarks.measure import alone, forget_peak, in_turn, medians, status
 from benchmarks.record import command_line, has_amx, load, save
 from benchmarks.speed import peers
 
@@ -62,7 +54,7 @@ PRODUCTS = (
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
 )
-PRECISIONS = ["fp32", "bf16"]
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 # Tokens in a batch and updates of warm-up of the runs that compare losses; the base
 # size takes the paper's warm-up.
 LOSS_RUNS = {"tiny": (1_024, 400), "small": (256, 400), "base-8k": (128, 4_000)}
@@ -75,247 +67,166 @@ ALLOCATORS = {  # what the GNU C library does with freed memory, by variables of
 def architecture(size: str, dropout: float = 0.1) -> TransformerConfig:
     """The architecture of a size, with one shared vocabulary."""
     d_model, N, h, d_ff, vocab, _ = SIZES[size]
-    d_k = d_model // h
-    return TransformerConfig(
-        vocab,
-        vocab,
-        N=N,
-        d_model=d_model,
-        d_ff=d_ff,
-        h=h,
-        d_k=d_k,
-        d_v=d_k,
-        dropout=dropout,
-    )
+    heads = {"h": h, "d_k": d_model // h, "d_v": d_model // h}
+    sizes = {"N": N, "d_model": d_model, "d_ff": d_ff, **heads}
+    return TransformerConfig(vocab, vocab, **sizes, dropout=dropout)
 
 
 @lru_cache
-def real_pairs() -> TokenizedPairs:
-    """Multi30k's text, lower-cased, in 8,000 byte pairs: lengths and frequencies as
-    they are.
-    """
-    pairs = list(load_corpus("multi30k", "train", "en", "de"))
-    return TokenizedPairs.build(
-        pairs, train_tokenizer(pairs, "en", "de", 8_000, lowercase=True)
-    )
-
-
 def real_batches(tokens: int, count: int) -> list[Batch]:
-    """Batches of that text."""
-    return [batch for _, batch in islice(batches(real_pairs(), tokens, seed=1), count)]
+    """Batches of Multi30k's text, lower-cased, in 8,000 byte pairs."""
+    pairs = list(load_corpus("multi30k", "train", "en", "de"))
+    tokenizer = train_tokenizer(pairs, "en", "de", 8_000, lowercase=True)
+    stream = batches(TokenizedPairs.build(pairs, tokenizer), tokens, seed=1)
+    return [batch for _, batch in islice(stream, count)]
 
 
-def full_batches(tokens: int, count: int) -> list[Batch]:
-    """The first batches of the real text that are at least 85 % full."""
-    return [
-        batch for batch in real_batches(tokens, 60) if batch.tokens > 0.85 * tokens
-    ][:count]
+def full_batches(size: str, count: int) -> list[Batch]:
+    """The first batches of that text that are at least 85 % full."""
+    tokens = SIZES[size][-1]
+    found = real_batches(tokens, 60)
+    return [batch for batch in found if batch.tokens > 0.85 * tokens][:count]
 
 
-def step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch, precision: str
-) -> float:
-    """One update; the loss per real target token."""
-    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-        loss = model(batch.src, batch.tgt_in, batch.tgt_out)
-    (loss / batch.tokens).backward()
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return loss.item() / batch.tokens
+class Trained:
+    """A contender with its optimizer."""
+
+    def __init__(self, size: str, name: str):
+        self.model: nn.Module = peers.build(name, architecture(size)).train()
+        self.optimizer = fused_adam(self.model)
+
+    def step(self, batch: Batch, precision: str) -> float:
+        """One update; the loss per real target token."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = self.model(batch.src, batch.tgt_in, batch.tgt_out)
+        (loss / batch.tokens).backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.item() / batch.tokens
 
 
-def first_losses(size: str, batch: Batch) -> dict[str, float]:
-    """The loss of each model before its first update, without dropout."""
-    losses = {}
-    for name in peers.NAMES:
-        with torch.no_grad():
-            loss = peers.build(name, architecture(size, dropout=0.0)).train()(
-                batch.src, batch.tgt_in, batch.tgt_out
-            )
-        losses[name] = loss.item() / batch.tokens
-    return losses
+# -- steps -----------------------------------------------------------------------------
+
+
+def first_loss(size: str, name: str, batch: Batch) -> float:
+    """The loss of a model before its first update, without dropout."""
+    model = peers.build(name, architecture(size, dropout=0.0)).train()
+    with torch.no_grad():
+        return model(batch.src, batch.tgt_in, batch.tgt_out).item() / batch.tokens
 
 
 def step_seconds(
-    size: str, plan: list[Batch], repeats: int, precisions: Sequence[str]
+    size: str, plan: list[Batch], precisions: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """Median processor seconds of a step by precision and name; the models take turns
-    on the same batches.
+    """Median processor seconds of a step by precision and name, on the same batches."""
+    models = {name: Trained(size, name) for name in peers.NAMES}
 
-    Who goes first changes from batch to batch, since the first to meet a new shape has
-    kernels prepared for all.
-    """
-    models = {
-        name: peers.build(name, architecture(size)).train() for name in peers.NAMES
-    }
-    optimizers = {name: fused_adam(model) for name, model in models.items()}
-    results = {}
-    for precision in precisions:
-        times: dict[str, list[float]] = {name: [] for name in models}
-        for turn, batch in enumerate(plan[: repeats + 1]):
-            for name in peers.NAMES[turn % 4 :] + peers.NAMES[: turn % 4]:
-                start = time.process_time()
-                step(models[name], optimizers[name], batch, precision)
-                times[name].append(time.process_time() - start)
-        results[precision] = {
-            name: median(values[1:]) for name, values in times.items()
-        }
-    return results
+    def over_the_plan(model: Trained, precision: str) -> Callable[[], float]:
+        stream = iter(plan)
+        return lambda: model.step(next(stream), precision)
 
-
-def product_rate(dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a matrix product of 2,048 rows, columns and
-    sums, at its best of ten.
-    """
-    a, b = (
-        torch.randn(2_048, 2_048, dtype=dtype),
-        torch.randn(2_048, 2_048, dtype=dtype),
-    )
-    times = []
-    for _ in range(10):
-        start = time.process_time()
-        a @ b
-        times.append(time.process_time() - start)
-    return 2 * 2_048**3 / min(times)
-
-
-def product_rates(precisions: Sequence[str]) -> dict[str, float]:
-    """The bound of a step in each precision."""
     return {
-        name: product_rate({"fp32": torch.float32, "bf16": torch.bfloat16}[name])
-        for name in precisions
+        precision: medians(
+            in_turn(
+                {name: over_the_plan(m, precision) for name, m in models.items()},
+                len(plan) - 1,
+            )
+        )
+        for precision in precisions
     }
 
 
-def shares_of_time(size: str, batch: Batch, precision: str) -> dict[str, float]:
-    """The share of our update's time that PyTorch's profiler finds in each operation,
-    the largest first.
+def product_rate(precision: str, n: int = 2_048) -> float:
+    """Floating-point operations a second of a product of square matrices, at its best
+    of ten.
     """
-    model = peers.build("ours", architecture(size)).train()
-    optimizer = fused_adam(model)
-    step(model, optimizer, batch, precision)
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU]
-    ) as profiler:
-        step(model, optimizer, batch, precision)
+    a, b = torch.randn(2, n, n, dtype=TYPES[precision])
+    return 2 * n**3 / min(in_turn({"": lambda: a @ b}, 10)[""])
+
+
+def share_in_products(size: str, batch: Batch, precision: str) -> float:
+    """The share of our update's time that PyTorch's profiler finds in products."""
+    model = Trained(size, "ours")
+    model.step(batch, precision)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        model.step(batch, precision)
     times = {event.key: event.self_cpu_time_total for event in profiler.key_averages()}
-    return {
-        name: times[name] / sum(times.values())
-        for name in sorted(times, key=lambda name: -times[name])
-    }
-
-
-def between(shares: Mapping[str, float]) -> dict[str, float]:
-    """The six largest operations that are no products."""
-    others = [name for name in shares if name not in PRODUCTS]
-    return {name: round(shares[name], 3) for name in others[:6]}
+    return sum(times.get(name, 0) for name in PRODUCTS) / sum(times.values())
 
 
 def work_of(size: str, batch: Batch) -> int:
     """Operations in the matrix products of one update, padding included."""
-    return batch.src.size(0) * sum(
-        flops(architecture(size), batch.src.size(1), batch.tgt_in.size(1))
-    )
+    lengths = batch.src.size(1), batch.tgt_in.size(1)
+    return batch.src.size(0) * sum(flops(architecture(size), *lengths))
 
 
-def measure_size(
-    size: str, repeats: int, precisions: Sequence[str] = PRECISIONS
-) -> dict:
-    """Losses, seconds, tokens a second and the share of the bound that each reaches."""
-    plan = full_batches(SIZES[size][-1], repeats + 1)
-    before = product_rates(precisions)
-    seconds = step_seconds(size, plan, repeats, precisions)
-    after = product_rates(precisions)
-    rates = {p: max(before[p], after[p]) for p in precisions}
-    shares = {p: shares_of_time(size, plan[1], p) for p in precisions}
-    in_products = {
-        p: round(sum(row.get(name, 0) for name in PRODUCTS), 3)
-        for p, row in shares.items()
-    }
-    return {
-        "target_tokens": median(batch.tokens for batch in plan[1:]),
-        "first_losses": first_losses(size, plan[0]),
-        "seconds": seconds,
-        "product_gflops": {p: round(rate / 1e9) for p, rate in rates.items()},
-        "ours_in_products": in_products,
-        "ours_between": {p: between(row) for p, row in shares.items()},
-        **compared(size, plan, seconds, rates),
-    }
-
-
-def compared(
-    size: str,
-    plan: list[Batch],
-    seconds: dict[str, dict[str, float]],
-    rates: dict[str, float],
-) -> dict:
-    """Tokens a second, the share of the bound, and ours beside the fastest peer."""
+def measure_size(size: str, repeats: int, precisions: Sequence[str]) -> dict:
+    """Losses, seconds, tokens a second, the share of the bound that each reaches, and
+    ours beside the fastest peer.
+    """
+    plan = full_batches(size, repeats + 1)
+    before = {p: product_rate(p) for p in precisions}
+    seconds = step_seconds(size, plan, precisions)
+    rates = {p: max(before[p], product_rate(p)) for p in precisions}
     tokens = median(batch.tokens for batch in plan[1:])
     work = median(work_of(size, batch) for batch in plan[1:])
     best = {
         p: min(time for name, time in row.items() if name != "ours")
         for p, row in seconds.items()
     }
-    found: dict[str, Any] = {"tokens_per_second": {}, "share_of_bound": {}}
-    for p, row in seconds.items():
-        speeds = {name: round(tokens / time) for name, time in row.items()}
-        shares = {name: round(work / rates[p] / time, 3) for name, time in row.items()}
-        found["tokens_per_second"][p], found["share_of_bound"][p] = speeds, shares
-    found["against_best_peer"] = {
-        p: round(best[p] / seconds[p]["ours"], 2) for p in seconds
+    found = {
+        "target_tokens": tokens,
+        "first_losses": {name: first_loss(size, name, plan[0]) for name in peers.NAMES},
+        "seconds": seconds,
+        "product_gflops": {p: round(rate / 1e9) for p, rate in rates.items()},
+        "ours_in_products": {
+            p: round(share_in_products(size, plan[1], p), 3) for p in precisions
+        },
+        "tokens_per_second": {
+            p: {name: round(tokens / time) for name, time in row.items()}
+            for p, row in seconds.items()
+        },
+        "share_of_bound": {
+            p: {name: round(work / rates[p] / time, 3) for name, time in row.items()}
+            for p, row in seconds.items()
+        },
+        "against_best_peer": {
+            p: round(best[p] / row["ours"], 2) for p, row in seconds.items()
+        },
     }
-    if {"fp32", "bf16"} <= seconds.keys():
+    if set(TYPES) <= seconds.keys():
         ratio = best["fp32"] / seconds["bf16"]["ours"]
         found["bf16_against_best_fp32_peer"] = round(ratio, 2)
     return found
 
 
-def losses_of(size: str, name: str, precision: str, updates: int) -> list[float]:
-    """The mean loss of each hundred updates on Multi30k, in small batches, by one
-    thread.
+# -- losses, memory, allocator ---------------------------------------------------------
+
+
+def last_loss(size: str, name: str, precision: str, updates: int) -> float:
+    """The mean loss of the last hundred updates on Multi30k, in small batches.
 
     The learning rate rises over the warm-up, towards 0.256 / d_model.
     """
-    torch.set_num_threads(1)
     torch.manual_seed(1)  # for dropout; the weights have a seed of their own
-    d_model, means, losses = SIZES[size][0], [], []
-    tokens, warmup = LOSS_RUNS[size]
+    d_model, (tokens, warmup), losses = SIZES[size][0], LOSS_RUNS[size], []
     factor = peak_factor(0.256 / d_model, d_model, warmup)
-    model = peers.build(name, architecture(size)).train()
-    optimizer = fused_adam(model)
+    model = Trained(size, name)
     for number, batch in enumerate(real_batches(tokens, updates), 1):
-        for group in optimizer.param_groups:
+        for group in model.optimizer.param_groups:
             group["lr"] = noam(number, d_model, warmup, factor)
-        losses.append(step(model, optimizer, batch, precision))
-        if number % 100 == 0:
-            means.append(sum(losses[-100:]) / 100)
-            print(size, name, precision, number, round(means[-1], 3), flush=True)
-    return means
+        losses.append(model.step(batch, precision))
+    return mean(losses[-100:])
 
 
-def losses_after(updates: int, size: str) -> dict:
-    """Ours in both precisions and Marian, from the same weights on the same batches; as
-    many at once as there are CPUs.
-
-    The slowest, bfloat16 on a processor without units for it, begins first.
-    """
+def losses_after(size: str, updates: int = 1_000) -> dict:
+    """Ours in both precisions and Marian, from the same weights on the same batches."""
     runs = [("ours", "bf16"), ("ours", "fp32"), ("Marian", "fp32")]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        futures = {
-            " ".join(run): pool.submit(losses_of, size, *run, updates) for run in runs
-        }
-        means = {run: future.result() for run, future in futures.items()}
-    tokens, warmup = LOSS_RUNS[size]
-    return {
-        "updates": updates,
-        "tokens": tokens,
-        "warmup": warmup,
-        "by_100": means,
-        "last_100": {run: rows[-1] for run, rows in means.items()},
-    }
+    last = {" ".join(run): last_loss(size, *run, updates) for run in runs}
+    return {"updates": updates, "tokens": LOSS_RUNS[size][0], "last_100": last}
 
 
-def peak_memory(size: str, name: str, precision: str, path: str) -> int:
+def peak_memory(size: str, name: str, precision: str, batch: dict) -> int:
     """Bytes that building the model and two updates add to this process, at their
     height.
 
@@ -323,54 +234,19 @@ def peak_memory(size: str, name: str, precision: str, path: str) -> int:
     everything.
     """
     torch.set_num_threads(1)
-    found = load_file(path)
-    batch = Batch(found["src"], found["tgt_in"], found["tgt_out"])
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
-    before = status("VmRSS")
-    model = peers.build(name, architecture(size)).train()
-    optimizer = fused_adam(model)
+    forget_peak()
+    before, model = status("VmRSS"), Trained(size, name)
     for _ in range(2):
-        step(model, optimizer, batch, precision)
+        model.step(Batch(**batch), precision)
     return status("VmHWM") - before
 
 
-def status(field: str) -> int:
-    """A field of Linux's account of this process, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
-
-
-@contextmanager
-def batch_file(tokens: int) -> Iterator[str]:
-    """A file with one batch, for a process that should have nothing else to read."""
-    batch = real_batches(tokens, 1)[0]
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "batch.safetensors")
-        save_file(
-            {
-                name: getattr(batch, name).contiguous()
-                for name in ("src", "tgt_in", "tgt_out")
-            },
-            path,
-        )
-        yield path
-
-
-def alone(function: Callable, *arguments: object, **variables: str) -> Any:
-    """What a function returns in a process of its own with these variables."""
-    with (
-        patch.dict(os.environ, variables),
-        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
-    ):
-        return pool.submit(function, *arguments).result()
-
-
-def memory(size: str, tokens: int) -> dict:
+def memory(size: str, tokens: int = 4_096) -> dict:
     """Peak bytes of each model in each precision, each in a process of its own."""
-    found: dict[str, dict[str, int]] = {precision: {} for precision in PRECISIONS}
-    with batch_file(tokens) as path:
-        for precision, name in product(PRECISIONS, peers.NAMES):
-            found[precision][name] = alone(peak_memory, size, name, precision, path)
+    batch = vars(real_batches(tokens, 1)[0])
+    found: dict[str, dict[str, int]] = {precision: {} for precision in TYPES}
+    for precision, name in product(TYPES, peers.NAMES):
+        found[precision][name] = alone(peak_memory, size, name, precision, batch)
     return {"tokens": tokens, "updates": 2, "peak_bytes": found}
 
 
@@ -379,20 +255,14 @@ def paged(size: str, name: str, repeats: int) -> dict[str, float]:
     and this process's peak.
     """
     torch.set_num_threads(1)
-    plan = full_batches(SIZES[size][-1], repeats + 1)
-    model = peers.build(name, architecture(size)).train()
-    optimizer = fused_adam(model)
-    seconds, pages = [], []
-    for batch in plan:
+    model, rows = Trained(size, name), []
+    for batch in full_batches(size, repeats + 1):
         start, fetched = time.process_time(), getrusage(RUSAGE_SELF).ru_minflt
-        step(model, optimizer, batch, "fp32")
-        seconds.append(time.process_time() - start)
-        pages.append(getrusage(RUSAGE_SELF).ru_minflt - fetched)
-    return {
-        "seconds": median(seconds[1:]),
-        "pages": median(pages[1:]),
-        "peak_bytes": status("VmHWM"),
-    }
+        model.step(batch, "fp32")
+        pages = getrusage(RUSAGE_SELF).ru_minflt - fetched
+        rows.append((time.process_time() - start, pages))
+    seconds, pages = (median(each) for each in zip(*rows[1:], strict=True))
+    return {"seconds": seconds, "pages": pages, "peak_bytes": status("VmHWM")}
 
 
 def allocator(size: str, repeats: int, rounds: int = 2) -> dict:
@@ -409,48 +279,30 @@ def allocator(size: str, repeats: int, rounds: int = 2) -> dict:
     return found
 
 
-def steps(options: argparse.Namespace, precisions: list[str]) -> dict:
-    """The timed steps of the chosen sizes."""
-    found = {}
-    for size in options.sizes:
-        found[size] = measure_size(size, options.repeats, precisions)
-        print(size, json.dumps(found[size]["seconds"]), flush=True)
-    return found
-
-
-PARTS: dict[str, Callable[[argparse.Namespace], dict]] = {
-    "steps": lambda options: steps(options, PRECISIONS),
-    "float32": lambda options: steps(options, ["fp32"]),
-    "allocator": lambda options: {
-        size: allocator(size, options.repeats) for size in options.sizes
-    },
-    "losses": lambda options: {
-        size: losses_after(1_000, size) for size in options.sizes if size in LOSS_RUNS
-    },
-    "memory": lambda options: {size: memory(size, 4_096) for size in options.sizes},
-}
-
-
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure one part, or each in turn, and put it into the record."""
+    """Measure one part, size by size, and put it into the record."""
     parser = command_line(__doc__)
-    parser.add_argument("--only", choices=[*PARTS, "all"], default="steps")
+    names = ("sizes", "float32", "losses", "memory", "allocator")
+    parser.add_argument("--only", choices=names, default="sizes")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args(argv)
+    asked = parser.parse_args(argv)
     torch.set_num_threads(1)
-    for name in PARTS if given.only == "all" else [given.only]:
-        found, record = PARTS[name](given), load(PLACE)
-        part = {"steps": "sizes"}.get(name, name)
-        kept = {each: record[each] for each in [*PARTS, "sizes"] if each in record}
-        kept[part] = record.get(part, {}) | found
-        amx = record.get("amx", {}) | {part: has_amx()}
-        about = {
-            "command": "python -m benchmarks.speed.training_step",
-            "threads": 1,
-            "amx": amx,
-        }
-        save(PLACE, about | kept, "transformers", "x-transformers")
+    measure: dict[str, Callable[[str], dict]] = {
+        "sizes": partial(measure_size, repeats=asked.repeats, precisions=list(TYPES)),
+        "float32": partial(measure_size, repeats=asked.repeats, precisions=["fp32"]),
+        "losses": losses_after,
+        "memory": memory,
+        "allocator": partial(allocator, repeats=asked.repeats),
+    }
+    part = asked.only
+    for size in asked.sizes if part != "losses" else set(asked.sizes) & set(LOSS_RUNS):
+        record = load(PLACE)
+        kept = {name: record[name] for name in (*names, "amx") if name in record}
+        kept[part] = kept.get(part, {}) | {size: measure[part](size)}
+        kept["amx"] = kept.get("amx", {}) | {part: has_amx()}
+        print(size, kept[part][size], flush=True)
+        save(PLACE, {"threads": 1} | kept, "transformers", "x-transformers")
 
 
 if __name__ == "__main__":

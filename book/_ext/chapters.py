@@ -237,7 +237,7 @@ def resolve(name: str) -> str | None:
     """The module of the package that a dotted name stands for or lies in, else None.
 
     `annotated_transformer.load` is a lazy name and lies in
-    `annotated_transformer.loading`.
+    `annotated_transformer.pretrained`.
     """
     parts = name.split(".") if name.split(".")[0] == PACKAGE else []
     for end in range(len(parts), 0, -1):
@@ -259,8 +259,10 @@ def own_modules(names: set[str]) -> set[str]:
 
 @cache
 def direct_dependencies(name: str) -> frozenset[str]:
-    """The package's modules that one module imports."""
+    """The package's modules that one module imports, or names as "module:name"."""
     names = imported_names(read(name), name, module_file(name).name == "__init__.py")
+    later = re.findall(r'"([a-z]\w*(?:\.\w+)*):\w+"', read(name))
+    names |= {f"{PACKAGE}.{each}" for each in later}
     return frozenset(own_modules(names) - {name})
 
 
@@ -547,8 +549,15 @@ def command_entry(name: str, command: Command) -> str:
 
 def commands(match: re.Match) -> str:
     """The entries of every command of a module's typer application."""
-    found = get_command(import_module(match[1]).app).commands
-    return "\n".join(command_entry(name, command) for name, command in found.items())
+    return "\n".join(command_entries("", get_command(import_module(match[1]).app)))
+
+
+def command_entries(name: str, group: Command):
+    """The entries of a group's commands, and of those of the groups in it."""
+    for each, command in group.commands.items():
+        yield command_entry(f"{name}{each}", command)
+        if hasattr(command, "commands"):
+            yield from command_entries(f"{name}{each} ", command)
 
 
 def face(match: re.Match) -> str:

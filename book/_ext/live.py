@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "tatoeba-en-de"
 SCRIPTS = {  # by page; what they load besides, they load when a reader asks
-    "welcome": ["translate.js"],
+    "index": ["translate.js"],
     "live": ["attention.js", "translate.js", "live.js"],
 }
 
@@ -21,12 +21,12 @@ def write_weights(app) -> None:
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
     from annotated_transformer.files import write_whole
-    from annotated_transformer.loading import PRETRAINED
+    from annotated_transformer.model_names import MODELS
     from tools.live import write
 
     if app.builder.format == "html":
         out = Path(app.outdir, "_static", "live")
-        write(PRETRAINED / MODEL, out)
+        write(MODELS / MODEL, out)
         view = ROOT / "annotated_transformer" / "attention.js"
         write_whole(out / view.name, view.read_bytes())
 

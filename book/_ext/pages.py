@@ -1,12 +1,13 @@
 """What every page of the book loads and how it is laid out: its own files, the scripts
 that it uses and no others, the icons that it shows and no others, a size for each
-picture.
+picture; and the list of all pages.
 """
 
 import re
 from functools import cache
 from pathlib import Path
 
+from docutils import nodes
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
@@ -32,6 +33,8 @@ USES = {
     "clipboard.min.js": '<div class="highlight',
     "copybutton.js": '<div class="highlight',
     "design-tabs.js": "sd-tab-set",
+    "predict.js": 'class="predict"',
+    "near.js": 'class="touch"',
 }
 # It is asked for something before other scripts run.
 FIRST = "documentation_options.js"
@@ -160,6 +163,21 @@ def boxed(match: re.Match) -> str:
     return f'<div class="drawing-box">{start}>{rest}</div>'
 
 
+def list_pages(app, error) -> None:
+    """Sphinx event: llms.txt, the titles of all pages and their first lines."""
+    if error:
+        return
+    lines = [f"# {app.config.ogp_site_name}\n"]
+    for name in sorted(app.env.found_docs):
+        title = app.env.titles[name].astext()
+        quote = next(app.env.get_doctree(name).findall(nodes.block_quote), None)
+        about = ": " + " ".join(quote.astext().split()) if quote else ""
+        url = f"{app.config.ogp_site_url}{name}.html"
+        lines.append(f"- [{title}]({url}){about}")
+    text = "\n".join(lines) + "\n"
+    Path(app.outdir, "llms.txt").write_text(text, encoding="utf-8")
+
+
 def setup(app):
     # Jupyter Book sets this even where comments are left out.
     app.add_config_value("comments_config", {}, "html")
@@ -168,5 +186,6 @@ def setup(app):
     # after every extension has named its scripts
     app.connect("html-page-context", choose_scripts, priority=900)
     app.connect("build-finished", keep_used_icons)
+    app.connect("build-finished", list_pages)
     app.add_css_file("book.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,5 +1,5 @@
 """The subjects of book/index.yml, as entries of the index, which the search knows too,
-and how the search ranks what it finds.
+and the book's own part of the search, book/search.js.
 """
 
 from pathlib import Path
@@ -11,9 +11,9 @@ from sphinx import addnodes
 BOOK = Path(__file__).resolve().parents[1]
 
 
-def use_scorer(app, config) -> None:
-    """Sphinx event: chapters come before the pages that list names."""
-    config.html_search_scorer = str(BOOK / "scorer.js")
+def mend_search(app, config) -> None:
+    """Sphinx event: the search runs this after Sphinx's part of it."""
+    config.html_search_scorer = str(BOOK / "search.js")
 
 
 def add_subjects(app, doctree: nodes.document) -> None:
@@ -26,6 +26,6 @@ def add_subjects(app, doctree: nodes.document) -> None:
 
 
 def setup(app):
-    app.connect("config-inited", use_scorer)
+    app.connect("config-inited", mend_search)
     app.connect("doctree-read", add_subjects)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,149 @@
+"""The recurrent translator of 2015, with the interface of the Transformer.
+
+It is what `before.recurrent` builds, complete: a GRU in both directions, additive
+attention, one matrix for embeddings and output, decoding step by step.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from .recurrent import AdditiveAttention
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """The architecture of a `RecurrentModel`; ids as in the rest of the package.
+
+    Raises: ValueError naming the first setting out of range.
+    """
+
+    model_type: ClassVar[str] = "recurrent"
+    src_vocab_size: int
+    tgt_vocab_size: int
+    shared_vocab: bool = True
+    d_model: int = 256
+    dropout: float = 0.1
+    max_length: int = 1024
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "max_length"):
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value < 2**20:
+                raise ValueError(f"{name} is {value!r}: it must be a whole number")
+        if self.d_model % 2:
+            raise ValueError(f"d_model is {self.d_model}: two directions share it")
+        if self.shared_vocab and self.src_vocab_size != self.tgt_vocab_size:
+            raise ValueError("a shared vocabulary has one size, and here are two")
+        if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout!r}: it must be below 1")
+        for name in ("pad_id", "bos_id", "eos_id"):
+            value = getattr(self, name)
+            if type(value) is not int or not 0 <= value < self.tgt_vocab_size:
+                raise ValueError(f"{name} is {value!r}: it must be the id of a token")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model type and the fields, as plain JSON values."""
+        return {"model_type": self.model_type} | asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "RecurrentConfig":
+        """A configuration from `to_dict`'s values; TypeError for an unknown field."""
+        about = ("model_type", "annotated_transformer")
+        return cls(**{name: each for name, each in values.items() if name not in about})
+
+
+@dataclass
+class RecurrentCache:
+    """What decoding keeps between two steps, one row for each hypothesis."""
+
+    memory: Tensor
+    keys: Tensor
+    mask: Tensor
+    state: Tensor
+
+    def reorder(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; a row may be kept more than once."""
+        self.memory, self.keys = self.memory[rows], self.keys[rows]
+        self.mask, self.state = self.mask[rows], self.state[rows]
+
+
+class RecurrentModel(nn.Module):
+    """A bidirectional GRU encoder and a GRU decoder with additive attention.
+
+    The translator of 2015 (Bahdanau et al.), with the interface of the Transformer.
+    """
+
+    def __init__(self, config: RecurrentConfig):
+        super().__init__()
+        d = config.d_model
+        self.config = config
+        self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, d)
+        self.src_embedding = self.tgt_embedding
+        if not config.shared_vocab:
+            self.src_embedding = nn.Embedding(config.src_vocab_size, d)
+        self.encoder = nn.GRU(d, d // 2, batch_first=True, bidirectional=True)
+        self.begin = nn.Linear(d // 2, d)
+        self.attention = AdditiveAttention(d)
+        self.decoder = nn.GRUCell(2 * d, d)
+        self.output = nn.Linear(2 * d, d)
+        self.dropout = nn.Dropout(config.dropout)
+        for embedding in (self.src_embedding, self.tgt_embedding):
+            nn.init.normal_(embedding.weight, std=0.1)
+
+    def encode(self, src: Tensor) -> tuple[Tensor, Tensor]:
+        """The encoder's states (batch, src, d) and the mask of real words."""
+        mask = src != self.config.pad_id
+        words = self.dropout(self.src_embedding(src))
+        packed = pack_padded_sequence(
+            words, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, _ = pad_packed_sequence(
+            self.encoder(packed)[0], batch_first=True, total_length=src.size(1)
+        )
+        return states, mask
+
+    def begun(self, memory: Tensor, mask: Tensor) -> RecurrentCache:
+        """The decoder before its first word: its state is where the encoder that
+        reads backwards has ended.
+        """
+        state = torch.tanh(self.begin(memory[:, 0, memory.size(2) // 2 :]))
+        return RecurrentCache(memory, self.attention.U(memory), mask, state)
+
+    def advance(self, word: Tensor, cache: RecurrentCache) -> Tensor:
+        """One step: look, read a word's vector, change the state; the output."""
+        found, _ = self.attention(cache.state, cache.memory, cache.keys, cache.mask)
+        cache.state = self.decoder(torch.cat([word, found], dim=-1), cache.state)
+        return torch.tanh(self.output(torch.cat([cache.state, found], dim=-1)))
+
+    def decode(self, tgt: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        """The decoder's outputs (batch, tgt, d), one position after the other."""
+        words, cache = self.dropout(self.tgt_embedding(tgt)), self.begun(memory, mask)
+        outputs = [self.advance(word, cache) for word in words.unbind(dim=1)]
+        return self.dropout(torch.stack(outputs, dim=1))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """A score for each word: how well the output fits the word's own vector."""
+        return F.linear(hidden, self.tgt_embedding.weight)
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Scores for the word after each target position, (batch, tgt, vocab)."""
+        return self.logits(self.decode(tgt, *self.encode(src)))
+
+    def start(self, src: Tensor, beam_size: int = 1) -> RecurrentCache:
+        """Read the sources once; `beam_size` rows for each of them."""
+        cache = self.begun(*self.encode(src))
+        rows = torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
+        cache.reorder(rows)
+        return cache
+
+    def step(self, tokens: Tensor, cache: RecurrentCache) -> Tensor:
+        """Feed one more word a row; scores for the word after it."""
+        return self.logits(self.advance(self.tgt_embedding(tokens), cache))

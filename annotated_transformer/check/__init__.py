@@ -1,0 +1,31 @@
+"""Checks of a Transformer that you write yourself, part by part.
+
+    >>> from annotated_transformer import check
+    >>> check.attention(attention)
+    The scores aren't divided by √d_k before the softmax.
+
+Each takes your function or class and answers in one sentence: that it is right, or the
+first thing that is wrong and what to do. Its docstring holds the signature to write.
+What counts is behaviour: attributes have the names that you like, linear layers a bias
+or none, weights any start.
+"""
+
+from .file import CHECKS as CHECKS
+from .file import progress as progress
+from .heads import attention as attention
+from .heads import causal_mask as causal_mask
+from .heads import multi_head_attention as multi_head_attention
+from .heads import padding_mask as padding_mask
+from .learning import greedy_search as greedy_search
+from .learning import smoothed_cross_entropy as smoothed_cross_entropy
+from .learning import training_step as training_step
+from .stacks import decoder as decoder
+from .stacks import decoder_layer as decoder_layer
+from .stacks import encoder as encoder
+from .stacks import encoder_layer as encoder_layer
+from .stacks import transformer as transformer
+from .sublayers import add_norm as add_norm
+from .sublayers import embedding as embedding
+from .sublayers import feed_forward as feed_forward
+from .sublayers import sinusoids as sinusoids
+from .verdict import Verdict as Verdict

@@ -1,0 +1,239 @@
+"""One sentence about a part that a reader wrote, and what all checks are made of."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+Part: TypeAlias = Callable[..., Any]  # the reader's function or class
+TOLERANCE = 2e-5  # of float32: what differs by less is the same
+OURS = Path(__file__).parent
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What a check says: one sentence, and whether the part is right or there at all.
+
+    It is true when the part is right, and a notebook shows the sentence.
+    """
+
+    sentence: str
+    right: bool = False
+    written: bool = True
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    __repr__ = __str__
+
+
+NOT_YET = Verdict("not yet written", written=False)
+
+
+class Wrong(Exception):
+    """Ends a check with the sentence that the reader gets."""
+
+
+def check_of(name: str) -> Callable[[Callable[[Part], str]], Callable[[Part], Verdict]]:
+    """Make a check of a function that returns praise or raises `Wrong`.
+
+    It runs with its own random numbers, and leaves the reader's as they were.
+    """
+
+    def decorate(body: Callable[[Part], str]) -> Callable[[Part], Verdict]:
+        @wraps(body)
+        def check(part: Part) -> Verdict:
+            with torch.random.fork_rng(devices=[]), torch.enable_grad():
+                torch.manual_seed(0)
+                try:
+                    return Verdict(f"{name} is right: {body(part)}.", right=True)
+                except Wrong as wrong:
+                    return Verdict(str(wrong))
+                except NotImplementedError:
+                    return NOT_YET
+
+        check.__annotations__["return"] = Verdict
+        return check
+
+    return decorate
+
+
+def require(condition: object, sentence: str) -> None:
+    """Raises: Wrong with the sentence unless the condition holds."""
+    if not condition:
+        raise Wrong(sentence)
+
+
+# -- calling what the reader wrote -----------------------------------------------------
+
+
+def described(value: object) -> str:
+    """An argument in a sentence: a tensor's shape, a plain value, or what it is."""
+    if isinstance(value, Tensor):
+        return str(tuple(value.shape))
+    if isinstance(value, nn.Module | torch.optim.Optimizer):
+        return "model" if isinstance(value, nn.Module) else "optimizer"
+    if isinstance(value, int | float | str | None):
+        return repr(value)
+    return type(value).__name__
+
+
+def raised(call: str, error: Exception) -> str:
+    """What was called, the error's last line, and the reader's line that it came from.
+
+    Lines of PyTorch and of this package are passed over.
+    """
+    last = " ".join(traceback.format_exception_only(error)[-1].split())[:200].rstrip(
+        "."
+    )
+    frames = traceback.extract_tb(error.__traceback__)
+    foreign = (str(OURS), str(Path(torch.__file__).parent), "<@")
+    own = [frame for frame in frames if not frame.filename.startswith(foreign)]
+    line = f", in the line `{own[-1].line}`" if own and own[-1].line else ""
+    return f"{call} raised {last}{line}"
+
+
+def call(name: str, function: Part, *arguments: object, hint: str = "") -> Any:
+    """What the reader's function returns.
+
+    Raises: Wrong for an error in it, with the shapes that it was called with, or when
+    it returns nothing; NotImplementedError if that is all it does.
+    """
+    words = f"{name}({', '.join(map(described, arguments))})"
+    try:
+        found = function(*arguments)
+    except (Wrong, NotImplementedError):
+        raise
+    except Exception as error:
+        hint = f": {hint}" if hint else ""
+        raise Wrong(f"{raised(words, error)}{hint}.") from None
+    require(found is not None, f"{words} returns nothing: is its `return` missing?")
+    return found
+
+
+def output(
+    name: str,
+    function: Part,
+    *arguments: object,
+    shape: tuple[int, ...],
+    hint: str = "",
+) -> Tensor:
+    """The tensor that it returns, alone or before others, seen to have a shape.
+
+    Raises: Wrong for another shape, for NaN, or for no tensor at all.
+    """
+    found = call(name, function, *arguments, hint=hint)
+    found = found[0] if isinstance(found, tuple) and found else found
+    words = f"{name}({', '.join(map(described, arguments))})"
+    require(
+        isinstance(found, Tensor),
+        f"{words} should return a tensor and returns {described(found)}.",
+    )
+    require(
+        found.shape == shape,
+        f"{words} should have the shape {shape} and has {tuple(found.shape)}"
+        + (f": {hint}." if hint else "."),
+    )
+    require(
+        not found.isnan().any(),
+        f"{words} is NaN in places: a softmax over nothing but −inf, a −inf that was "
+        "multiplied, or a division by zero.",
+    )
+    return found
+
+
+def build(name: str, part: Part, *sizes: int | float) -> nn.Module:
+    """The reader's class built, in evaluation mode, with new weights from a seed.
+
+    The weights are drawn anew so that no start, however small, hides an effect; what
+    starts as ones, such as the gain of a norm, stays.
+    """
+    torch.manual_seed(0)
+    module = call(name, part, *sizes)
+    sizes_said = ", ".join(map(str, sizes))
+    require(
+        isinstance(module, nn.Module),
+        f"{name}({sizes_said}) is no nn.Module: write `class {name}(nn.Module)`.",
+    )
+    with torch.no_grad():
+        for weight in matrices(module):
+            weight.normal_(std=weight.size(-1) ** -0.5)
+    return module.eval()
+
+
+# -- weights, whatever their names -----------------------------------------------------
+
+
+def matrices(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters of two axes or more that aren't all ones."""
+    return [p for p in module.parameters() if p.dim() > 1 and not (p == 1).all()]
+
+
+def size_of(module: nn.Module) -> int:
+    """How many numbers it learns; what is used twice counts once."""
+    return sum(p.numel() for p in module.parameters())
+
+
+@torch.no_grad()
+def fill(module: nn.Module, value: float) -> None:
+    """One value in all matrices, zero in all vectors but the gains of norms."""
+    for weight in matrices(module):
+        weight.fill_(value)
+    for vector in module.parameters():
+        if vector.dim() == 1 and not (vector == 1).all():
+            vector.zero_()
+
+
+def require_gradients(module: nn.Module, result: Tensor) -> None:
+    """Raises: Wrong for a module without weights, or that names one never used."""
+    named = dict(module.named_parameters())
+    require(
+        named,
+        "It has no parameters: keep weights in nn.Linear or nn.Parameter, and layers "
+        "in nn.ModuleList, not in a plain list.",
+    )
+    module.zero_grad()
+    if result.requires_grad:
+        (result * torch.randn_like(result)).sum().backward()
+    for name, parameter in named.items():
+        require(
+            parameter.grad is not None,
+            f"The gradient never reaches `{name}`: forward doesn't use it, or what it "
+            "gives is overwritten.",
+        )
+
+
+# -- comparing -------------------------------------------------------------------------
+
+
+def close(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
+    """The same shape, and the same numbers to rounding."""
+    same_shape = one.shape == other.shape
+    return same_shape and torch.allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+def match(found: Tensor, mistakes: dict[str, Tensor], tolerance: float = 1e-4) -> None:
+    """Raises: Wrong with the sentence of the first mistake that gives these numbers."""
+    for sentence, numbers in mistakes.items():
+        require(not close(found, numbers, tolerance), sentence)
+
+
+def disturb(x: Tensor, position: int) -> Tensor:
+    """The same rows with other numbers at one position."""
+    x = x.clone()
+    x[:, position] = torch.randn_like(x[:, position])
+    return x
+
+
+def changed(before: Tensor, after: Tensor) -> list[int]:
+    """The positions, along the second axis, at which two results differ."""
+    far = (before - after).abs() > TOLERANCE
+    return [i for i in range(before.size(1)) if far[:, i].any()]

@@ -1,0 +1,139 @@
+"""`attend`, `info` and `corpora`: what is inside a model, and what there is."""
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..model_names import SHIPPED
+from .opening import import_torch, open_translator
+from .options import Device, Model, Page, Strict, app, preset_names
+from .streams import echo, files_of, validate_outputs, validate_text
+
+if TYPE_CHECKING:
+    from ..pretrained import SavedModel
+
+
+@app.command()
+def attend(
+    text: Annotated[str, typer.Argument(help="The source sentence.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(help="Its translation; the model's own if none is given."),
+    ] = None,
+    model: Model = SHIPPED,
+    out: Page = Path("attention.html"),
+    strict: Strict = False,
+    device: Device = None,
+) -> None:
+    """Write a self-contained HTML page with the attention of every layer and head.
+
+    **Example**
+
+    `annotated-transformer attend "Sunday, March 21, 2027" --out attention.html`
+    """
+    from ..attention_view import attention_page
+    from ..files import write_whole
+
+    for side in (text, target):
+        validate_text(side, "attend takes one sentence, so write it out")
+    validate_outputs(out, reads=files_of(model))
+    translator = open_translator(model, device)
+    found = translator.attention(text, target, strict=strict)
+    source, outputs = " ".join(found.source), " ".join(found.target)
+    page = attention_page(source, outputs, found.panels())
+    write_whole(out, page.encode())
+    echo(f"wrote {out}")
+
+
+@app.command()
+def info(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A preset of Table 3, such as base or big, or any model that "
+            "`translate` opens.",
+            autocompletion=preset_names,
+        ),
+    ] = SHIPPED,
+) -> None:
+    """Parameters, floating-point operations and configuration of a preset or a model,
+    and the card that lies beside a model's weights.
+
+    **Examples**
+
+    `annotated-transformer info base`
+
+    `annotated-transformer info runs/phrasebook`
+    """
+    import_torch()
+    config, found = find_config(name)
+    rows = {"model": name} | {n: str(v) for n, v in config.to_dict().items()}
+    for title, value in {**rows, **costs(config, found)}.items():
+        echo(f"{title:<30}  {value}")
+    if found and (card := found.card()):
+        echo(f"\n{card.rstrip()}")
+
+
+def costs(config: Any, found: "SavedModel | None") -> dict[str, str]:
+    """The numbers of parameters, and the operations for 25 tokens on each side."""
+    from ..model.config import TransformerConfig
+    from ..model.costs import flops, parameters_by_part
+    from ..translation.engines import choose_engine
+
+    if found and found.model_type != "transformer":
+        parameters, work = found.parameters(), None
+    else:
+        parameters, work = parameters_by_part(config), flops(config, 25, 25)
+    rows = {f"parameters: {part}": f"{n:,}" for part, n in parameters.items()}
+    rows["parameters"] = f"{sum(parameters.values()):,}"
+    if work:
+        rows["forward FLOPs, 25 → 25 tokens"] = f"{work.forward:.3e}"
+        rows["forward and backward FLOPs"] = f"{sum(work):.3e}"
+    if isinstance(config, TransformerConfig):
+        rows["engine auto"] = choose_engine(config)
+    return rows
+
+
+def find_config(name: str) -> "tuple[Any, SavedModel | None]":
+    """The configuration of a preset or of a model, and where that lies.
+
+    Raises: UserError for a name of neither, naming the nearest preset.
+    """
+    from ..model.config import preset, table_3
+    from ..model_names import shipped
+    from ..pretrained import find_model
+
+    known = name in shipped() or re.search(r"[/\\:]", name) or os.path.exists(name)
+    if name in table_3() or not known:
+        return preset(name), None
+    found = find_model(name)
+    return found.config(), found
+
+
+@app.command()
+def corpora() -> None:
+    """List the named corpora: languages, splits with their sizes, licence and source.
+
+    **Example**
+
+    `annotated-transformer corpora`
+    """
+    from ..data.corpora import named_corpora
+
+    for name, spec in named_corpora().items():
+        by_hand = dict.fromkeys(file.split for file in spec.files if not file.url)
+        sizes = (f"{split} {size:,}" for split, size in spec.sizes().items())
+        rows = {
+            "pairs": " ".join(spec.pairs),
+            "splits": ", ".join(sizes),
+            "licence": spec.licence,
+            "source": spec.source,
+            "prepare yourself": ", ".join(by_hand),
+        }
+        echo(name)
+        for heading, words in rows.items():
+            if words:
+                echo(f"  {heading}: {words}")

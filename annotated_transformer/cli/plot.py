@@ -1,0 +1,39 @@
+"""`plot`: a run's log as a picture."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UserError
+from .options import Picture, app
+from .streams import echo, validate_outputs
+
+
+@app.command()
+def plot(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    out: Picture = None,
+) -> None:
+    """Draw the losses and the learning rate of a run, of any model type.
+
+    **Example**
+
+    `annotated-transformer plot runs/phrasebook --out phrasebook.svg`
+    """
+    from ..training.log import Log
+
+    if not (run / "run.json").exists():
+        raise UserError(f"{run} holds no run: name the folder that train wrote to")
+    records = list(Log(run / "log.jsonl").records())
+    if not any(record["event"] == "update" for record in records):
+        raise UserError(f"{run} has no losses yet: wait for the first line of its log")
+    from ..plots import training_curves
+
+    picture = out or run / "curves.png"
+    validate_outputs(picture, reads=[run / "log.jsonl", run / "run.json"])
+    try:
+        training_curves(records).savefig(picture)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{picture} can't be written ({error})") from None
+    echo(f"wrote {picture}")

@@ -1,0 +1,119 @@
+"""What `train` is asked for, as a recipe and its pairs."""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError
+from .settings import parse_settings, warn_of_rate
+
+if TYPE_CHECKING:
+    from ..training.recipes import Recipe
+    from ..translation.prepared_data import InitFrom
+
+Pairs = Iterable[tuple[str, str]]
+Own = dict[str, str | None]  # src, tgt, valid, recipe
+# The tokenizer decides the first, and of a model to go on from it decides more.
+TOKENIZER = ["pad_id", "bos_id", "eos_id", "src_vocab_size", "tgt_vocab_size"]
+TOKENIZER += ["shared_vocab", "architecture", "training"]
+TEXT = ["vocab_size", "joint", "moses", "lowercase"]
+
+
+def plan_training(
+    source: str,
+    own: Own,
+    settings: list[str],
+    start: "InitFrom | None",
+    parts: str | None,
+) -> "Recipe":
+    """What `train` is asked for.
+
+    Raises: UserError for options that don't go together, an unknown name, or a value
+    out of range.
+    """
+    from ..training.config import with_settings
+    from ..translation.task import fine_tune
+
+    if start and (own["recipe"] or parts):
+        raise UserError(
+            f"{start.name} brings its architecture and settings: leave out --recipe "
+            "and --parts, or --from"
+        )
+    plan, decided = named_recipe(source, **own), TOKENIZER
+    if start:
+        plan = fine_tune(plan, start)
+        decided = TOKENIZER + TEXT + [each.name for each in fields(plan.architecture)]
+    known = plan.architecture, plan.training, plan
+    values = parse_settings(settings, *known)
+    architecture, training, changed = with_settings(values, *known, decided=decided)
+    if parts:
+        architecture = with_parts(architecture, parts)
+    changed = replace(changed, architecture=architecture, training=training)
+    warn_of_rate(highest_rate(plan), highest_rate(changed))
+    return changed
+
+
+def named_recipe(
+    source: str, src: str | None, tgt: str | None, valid: str | None, recipe: str | None
+) -> "Recipe":
+    """The named recipe, or one applied to files of one's own."""
+    from ..training import recipes
+
+    if src and tgt and valid:
+        plan = recipes.recipe(recipe or "multi30k-en-de-tiny")
+        plan = replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid)
+        return replace(plan, moses=False, lowercase=False)
+    files = Path(source).parent.glob(f"{Path(source).name}.*")
+    own = src or tgt or valid or recipe
+    if own or (source not in recipes.recipes() and any(files)):
+        raise UserError(
+            "files of your own need all of --src, --tgt and --valid, and may have a "
+            "--recipe; a recipe by its own name takes none of these"
+        )
+    return recipes.recipe(source)
+
+
+def open_start(model: str) -> "InitFrom":
+    """The model of this name, to fine-tune."""
+    from ..translation.prepared_data import InitFrom
+    from ..translation.translator import Translator
+
+    found = Translator.from_pretrained(model, device="cpu", engine="plain")
+    return InitFrom(model, found.model, found.tokenizer)
+
+
+def training_pairs(
+    plan: "Recipe", valid: str | None, root: Path | None
+) -> tuple[Pairs, Pairs]:
+    """The training and the validation pairs: a corpus's splits or, with a validation
+    prefix, own files.
+    """
+    from ..data.corpora import load_corpus
+    from ..data.pairs import parallel_prefix
+
+    if valid is None:
+        train, dev = (
+            load_corpus(plan.corpus, split, plan.src, plan.tgt, root)
+            for split in (plan.train_split, plan.valid_split)
+        )
+        return train, dev
+    prefixes = (plan.corpus, valid)
+    train, dev = (parallel_prefix(each, plan.src, plan.tgt) for each in prefixes)
+    return train, dev
+
+
+def with_parts(architecture: Any, parts: str) -> Any:
+    """The architecture with these parts of today, named with commas between them.
+
+    Raises: UserError for one that is unknown or doesn't fit.
+    """
+    from ..after.since_2017 import Since2017Config
+
+    names = [name.strip() for name in parts.split(",") if name.strip()]
+    return Since2017Config.from_dict(architecture.to_dict() | {"parts": names})
+
+
+def highest_rate(plan: "Recipe") -> float:
+    """The highest learning rate of a recipe."""
+    return plan.training.highest_rate(plan.architecture.d_model)

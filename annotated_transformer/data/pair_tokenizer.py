@@ -1,0 +1,244 @@
+"""The tokenizer of a language pair: text in, ids out, and back; its files."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tokenizers import (
+    Encoding,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
+from ..errors import UserError
+from ..files import read_json, write_json, write_whole
+from ..model.config import BOS, EOS, PAD, UNK
+from .tokenizer_files import check_ids, check_trainable, read_tokenizer
+
+CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]+")  # all but tabs
+
+
+def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Tokenizer:
+    """An untrained byte-pair tokenizer whose decoding gives the text back.
+
+    The text comes back composed (NFC) and, if asked, lower-cased. Merges stay inside
+    words, single digits and runs of punctuation, each with the space before it, written
+    '▁'; with `spaces_only`, for text that is cut into tokens already, inside tokens,
+    each with the space after it.
+    """
+    mark: normalizers.Normalizer
+    if spaces_only:
+        pieces = r"[^▁]*▁"
+        mark = normalizers.Replace(Regex(r"\z"), "▁")
+        unmark = decoders.Replace(Regex(r"▁\z"), "")
+    else:
+        pieces = r"▁?[\p{L}\p{M}]+|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁"
+        mark = normalizers.Prepend("▁")
+        unmark = decoders.Replace(Regex(r"\A▁"), "")
+    case = [normalizers.Lowercase()] if lowercase else []
+    steps = [normalizers.NFC(), *case, normalizers.Replace(" ", "▁"), mark]
+    joined = [decoders.Fuse(), unmark, decoders.Replace("▁", " ")]
+    tokenizer = Tokenizer(models.BPE(unk_token="[unk]"))
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pieces), "isolated")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [eos]", special_tokens=[("[eos]", EOS)]
+    )
+    tokenizer.decoder = decoders.Sequence(joined)
+    return tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class PairTokenizer:
+    """Text to ids and back for a pair of languages, with one vocabulary or two."""
+
+    source: Tokenizer
+    target: Tokenizer
+    src_lang: str
+    tgt_lang: str
+    moses: bool = False
+    lowercase: bool = False
+
+    def __post_init__(self) -> None:
+        for side in (self.source, self.target):
+            if isinstance(side, Tokenizer):  # "[eos]" in a text is text
+                side.encode_special_tokens = True
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a copy: the library's own copies forget how to read special tokens."""
+        vars(self).update(state)
+        self.__post_init__()
+
+    @property
+    def joint(self) -> bool:
+        """Whether both languages share one vocabulary."""
+        return self.source is self.target
+
+    @property
+    def src_vocab_size(self) -> int:
+        """Number of source tokens, special ones included."""
+        return self.source.get_vocab_size()
+
+    @property
+    def tgt_vocab_size(self) -> int:
+        """Number of target tokens, special ones included."""
+        return self.target.get_vocab_size()
+
+    @property
+    def unk_id(self) -> int:
+        """The id that stands for what the vocabulary lacks."""
+        return UNK
+
+    def prefix(self, text: str) -> str:
+        """What each part of a text that is cut must begin with: nothing, for a pair."""
+        return ""
+
+    def prepare(self, texts: list[str], lang: str) -> list[str]:
+        """Texts as the tokenizer gets them: cut by Moses if this pair asks for it."""
+        return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
+
+    def encode_source(self, texts: list[str]) -> list[list[int]]:
+        """Source ids of each text, ending in [eos]."""
+        prepared = self.prepare(texts, self.src_lang)
+        return [row.ids for row in self.source.encode_batch_fast(prepared)]
+
+    def encode_target(self, texts: list[str]) -> list[list[int]]:
+        """Target ids of each text, without [bos], ending in [eos]."""
+        prepared = self.prepare(texts, self.tgt_lang)
+        return [row.ids for row in self.target.encode_batch_fast(prepared)]
+
+    def decode(self, ids: list[list[int]], detokenize: bool = True) -> list[str]:
+        """Target text of each row of ids.
+
+        `detokenize=False` leaves Moses tokens apart, for BLEU on tokens. Line breaks
+        and control characters of a vocabulary become spaces: a text stays one line.
+        """
+        rows = [[i for i in row if i not in (PAD, BOS, EOS)] for row in ids]
+        texts = self.target.decode_batch(rows, skip_special_tokens=False)
+        texts = [CONTROLS.sub(" ", text) for text in texts]
+        running = self.moses and detokenize
+        return moses_detokenize(texts, self.tgt_lang) if running else texts
+
+    def source_tokens(self, text: str) -> list[str]:
+        """The source tokens of one text as strings, '</s>' for the end."""
+        return _names(self.source.encode(self.prepare([text], self.src_lang)[0]))
+
+    def target_tokens(self, text: str) -> list[str]:
+        """The target tokens of one text as strings, '</s>' for the end."""
+        return _names(self.target.encode(self.prepare([text], self.tgt_lang)[0]))
+
+    def unknown_characters(self, text: str) -> list[str]:
+        """The characters of a source text that the vocabulary lacks, each once."""
+        prepared = self.prepare([text], self.src_lang)[0]
+        if self.source.normalizer:  # a tokenizer of another program may have none
+            prepared = self.source.normalizer.normalize_str(prepared)
+        seen = dict.fromkeys(prepared)
+        return [letter for letter in seen if self.source.token_to_id(letter) is None]
+
+    def check_trainable(self) -> None:
+        """Raises: UserError for a tokenizer that a model can't be trained with."""
+        for name, side in (("source", self.source), ("target", self.target)):
+            check_trainable(side, name)
+
+    def save(self, directory: str | Path) -> None:
+        """Write tokenizer.json, text.json and, for two vocabularies, the second one.
+
+        Raises: UserError if they can't be written.
+        """
+        folder = Path(directory)
+        write_whole(folder / "tokenizer.json", self.source.to_str().encode())
+        if not self.joint:
+            other = self.target.to_str().encode()
+            write_whole(folder / "target_tokenizer.json", other)
+        settings = {name: getattr(self, name) for name in FIELDS}
+        write_json(folder / "text.json", {"format": 1, **settings})
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "PairTokenizer":
+        """What `save` wrote. Raises: UserError naming a missing or damaged file."""
+        folder = Path(directory)
+        found = read_settings(folder / "text.json")
+        source = read_tokenizer(folder / "tokenizer.json")
+        other = folder / "target_tokenizer.json"
+        target = source if found["joint"] else read_tokenizer(other)
+        langs = found["src_lang"], found["tgt_lang"]
+        return cls(source, target, *langs, found["moses"], found["lowercase"])
+
+
+def read_pair_tokenizer(folder: Path, config: Any) -> PairTokenizer:
+    """The tokenizer of a folder whose model has this configuration.
+
+    Raises: UserError if it is missing, damaged, or another model's.
+    """
+    tokenizer = PairTokenizer.load(folder)
+    check_ids(tokenizer.source, config.src_vocab_size, folder, spare=False)
+    if not tokenizer.joint or config.tgt_vocab_size != config.src_vocab_size:
+        check_ids(tokenizer.target, config.tgt_vocab_size, folder, spare=False)
+    return tokenizer
+
+
+def _names(row: Encoding) -> list[str]:
+    """Tokens as labels for an axis."""
+    named = zip(row.ids, row.tokens, strict=True)
+    return ["</s>" if i == EOS else token for i, token in named]
+
+
+@lru_cache(maxsize=16)
+def _moses(lang: str) -> tuple[Any, Any, Any]:
+    """The Moses normalizer, tokenizer and detokenizer of one language, made once."""
+    from sacremoses import (
+        MosesDetokenizer,
+        MosesPunctNormalizer,
+        MosesTokenizer,
+    )
+
+    return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
+
+
+def moses_tokenize(
+    lines: Iterable[str], lang: str, lowercase: bool = False
+) -> list[str]:
+    """Lines in Moses' tokens, one space between them.
+
+    They are lower-cased if asked, then punctuation is made uniform, then they are cut.
+    """
+    normalizer, tokenizer, _ = _moses(lang)
+    texts = (
+        normalizer.normalize(line.lower() if lowercase else line) for line in lines
+    )
+    return [" ".join(tokenizer.tokenize(text, escape=False)) for text in texts]
+
+
+def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
+    """Running text again from lines of Moses tokens; some spaces may be lost."""
+    join = _moses(lang)[2].detokenize
+    return [join(line.split(" "), unescape=False) if line else "" for line in lines]
+
+
+FIELDS = {"src_lang": str, "tgt_lang": str, "joint": bool, "moses": bool}
+FIELDS |= {"lowercase": bool}
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The fields of text.json.
+
+    Raises: UserError if the file is missing, damaged, lacks a field, or is of a newer
+    format.
+    """
+    about = read_json(path)
+    if about.get("format") not in (None, 1):
+        raise UserError(
+            f"{path}: format {about['format']!r}, but this version reads format 1; "
+            "upgrade the package"
+        )
+    if any(type(about.get(name)) is not kind for name, kind in FIELDS.items()):
+        raise UserError(f"{path}: must hold {', '.join(FIELDS)}; take another copy")
+    return {name: about[name] for name in FIELDS}

@@ -1,0 +1,189 @@
+"""The gaps of the phrasebook's patterns: what may fill each, and how it is said."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache, partial
+from math import perm, prod
+from random import Random
+from typing import Any
+
+from . import phrasebook_grammar as grammar
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a slot can hold: how many values there are, and how to draw one."""
+
+    name: str
+    size: int
+    draw: Callable[[Random], Hashable]
+
+
+def choices(name: str, *axes: Sequence[Hashable]) -> Values:
+    """One entry from each axis, equally likely; a single axis gives bare entries."""
+
+    def draw(rng: Random) -> Hashable:
+        picked = tuple(axis[int(rng.random() * len(axis))] for axis in axes)
+        return picked if len(axes) > 1 else picked[0]
+
+    return Values(name, prod(map(len, axes)), draw)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A gap in a pattern: what may fill it, and how each language says that."""
+
+    values: Values
+    say: Callable[[Any, str], str]
+
+
+def magnitudes(name: str, digits: int) -> Values:
+    """Whole numbers of 1 to `digits` digits: their number is drawn first."""
+
+    def draw(rng: Random) -> int:
+        length = 1 + int(rng.random() * digits)
+        low = 10 ** (length - 1) if length > 1 else 0
+        return low + int(rng.random() * (10**length - low))
+
+    return Values(name, 10**digits, draw)
+
+
+def selections(name: str, items: Sequence[Hashable]) -> Values:
+    """Two or three different items, in any order."""
+
+    def draw(rng: Random) -> tuple[Hashable, ...]:
+        return tuple(rng.sample(items, 2 if rng.random() < 0.5 else 3))
+
+    return Values(name, perm(len(items), 2) + perm(len(items), 3), draw)
+
+
+COUNTRIES = """
+    AR AT AU BE BG BR CA CH CL CN CO CU CY CZ DE DK EC EE EG ES FI FR GB GE GR HR HU ID
+    IE IL IN IQ IR IS IT JM JO JP KE KR LB LT LU LV MA MT MX MY NG NL NO NP NZ PE PK PL
+    PT RO RS RU SE SI SK SY TH TN TR UA US UY VN ZA""".split()
+NAMED_LANGUAGES = """
+    ar bg cs da de el en es et fi fr he hi hr hu id is it ja ko lt lv nl no pl pt ro ru
+    sk sl sv th tr uk vi zh""".split()
+CITIES = """
+    Europe/Rome Europe/Vienna Europe/Paris Europe/Lisbon Europe/Athens Europe/Copenhagen
+    Europe/Brussels Europe/Prague Europe/Warsaw Europe/Moscow Europe/London
+    Europe/Berlin Europe/Madrid Europe/Amsterdam Europe/Zurich Europe/Budapest
+    Europe/Bucharest Europe/Dublin Europe/Helsinki Europe/Oslo Europe/Stockholm
+    Europe/Istanbul Europe/Belgrade Europe/Sofia Europe/Riga Europe/Vilnius
+    Europe/Tallinn America/New_York America/Chicago America/Toronto America/Los_Angeles
+    Australia/Sydney Australia/Melbourne Asia/Tokyo Asia/Jerusalem Asia/Seoul
+    Asia/Bangkok Asia/Shanghai Asia/Jakarta Asia/Manila""".split()
+
+_UNITS = """
+    length-meter length-kilometer length-centimeter length-mile length-foot mass-gram
+    mass-kilogram volume-liter volume-milliliter area-square-meter area-square-kilometer
+    area-hectare volume-cubic-meter speed-kilometer-per-hour temperature-celsius
+    temperature-fahrenheit power-watt power-kilowatt energy-calorie electric-volt
+    electric-ampere digital-megabyte digital-gigabyte frequency-hertz
+    duration-minute""".split()
+_MONEY = """
+    EUR USD GBP JPY CHF CNY INR SEK NOK DKK PLN CZK HUF CAD AUD MXN RUB TRY KRW
+    ILS""".split()
+_SIGNED = "EUR USD GBP CHF CAD INR SEK PLN".split()
+_SPANS = "minute hour day week month year".split()
+
+_COUNTS, _YEARS = range(2, 100), range(1900, 2100)
+_RANKED, _THINGS = (range(len(grammar.WORDS[k])) for k in ("ranked noun", "things"))
+_TENTHS, _WHOLE = range(1, 1000), range(20, 10_000, 10)
+_DAYS = [date.fromordinal(n) for n in range(693_596, 766_645)]  # 1900 to 2099
+_FIRSTS = [day for day in _DAYS if day.day == 1]
+
+_DATE = choices("date", _DAYS)
+_DAY = choices("day", [day for day in _DAYS if day.year == 2000])
+_MONTH, _WEEKDAY = choices("month", range(1, 13)), choices("weekday", range(7))
+_TWO_DAYS = Values("weekdays", 42, lambda rng: tuple(rng.sample(range(7), 2)))
+_CLOCK = choices("clock", range(1, 12), range(4))
+_SPAN = choices("span", _SPANS, range(1, 60))
+_CITY = choices("city", CITIES)
+_LANGUAGE = choices("language", NAMED_LANGUAGES)
+
+
+def in_digits(year: int, language: str) -> str:
+    """A year in digits, which is the same in every language."""
+    return str(year)
+
+
+def amounts(unit: str, numbers: range) -> Slot:
+    """A slot for amounts of one unit."""
+    return Slot(choices(unit, [unit], numbers), grammar.measure)
+
+
+def lists(
+    name: str, kind: str, items: Sequence[Hashable], style: grammar.Style
+) -> Slot:
+    """A slot for two or three names, joined by "and" or by "or"."""
+    return Slot(selections(name, items), partial(grammar.named, kind, style))
+
+
+SLOTS: dict[str, Slot] = {
+    # numbers and things
+    "number": Slot(magnitudes("number", 6), grammar.number_words),
+    "count": Slot(choices("count", _COUNTS), grammar.number_words),
+    "ordinal": Slot(choices("ordinal", range(1, 100), _RANKED), grammar.ordinal),
+    "things": Slot(choices("things", _COUNTS, _THINGS), grammar.things),
+    # dates
+    "full_date": Slot(_DATE, partial(grammar.cldr_date, "full")),
+    "long_date": Slot(_DATE, partial(grammar.cldr_date, "long")),
+    "numeric_date": Slot(_DATE, partial(grammar.cldr_date, "yMd")),
+    "on_date": Slot(_DATE, partial(grammar.on_date, "long")),
+    "today": Slot(_DATE, grammar.today),
+    "date_in_words": Slot(_DATE, grammar.date_in_words),
+    "day": Slot(_DAY, partial(grammar.cldr_date, "MMMMd")),
+    "on_day": Slot(_DAY, partial(grammar.on_date, "MMMMd")),
+    "day_in_words": Slot(_DAY, grammar.day_in_words),
+    "month_year": Slot(
+        choices("month and year", _FIRSTS), partial(grammar.cldr_date, "yMMMM")
+    ),
+    "quarter": Slot(
+        choices("quarter", _FIRSTS[::3]), partial(grammar.cldr_date, "yQQQQ")
+    ),
+    "month": Slot(_MONTH, partial(grammar.cldr_name, "month")),
+    "in_month": Slot(_MONTH, grammar.in_month),
+    "weekday": Slot(_WEEKDAY, partial(grammar.cldr_name, "weekday")),
+    "on_weekday": Slot(_WEEKDAY, grammar.on_weekday),
+    "weekday_span": Slot(_TWO_DAYS, grammar.weekday_span),
+    "year": Slot(choices("year", _YEARS), in_digits),
+    "recent_year": Slot(choices("recent year", range(1950, 2026)), in_digits),
+    "year_in_words": Slot(choices("year", _YEARS), grammar.year_words),
+    # times
+    "time": Slot(choices("time", range(1440)), grammar.clock_time),
+    "at_time": Slot(choices("time", range(360, 1380)), grammar.at_time),
+    "at_clock": Slot(_CLOCK, partial(grammar.framed_clock, "at")),
+    "it_is_clock": Slot(_CLOCK, partial(grammar.framed_clock, "it is")),
+    "hence": Slot(_SPAN, partial(grammar.relative, 1)),
+    "ago": Slot(_SPAN, partial(grammar.relative, -1)),
+    # amounts
+    "percent": Slot(choices("percent", range(1, 1001)), grammar.percent),
+    "measure": Slot(choices("measure", _UNITS, [*_TENTHS, *_WHOLE]), grammar.measure),
+    "money": Slot(choices("money", _MONEY, range(2, 1000)), grammar.money),
+    "price": Slot(choices("price", _SIGNED, range(1, 100_000)), grammar.price),
+    "kilograms": amounts("mass-kilogram", range(11, 1000)),
+    "metres": amounts("length-meter", _WHOLE),
+    "distance": amounts("length-kilometer", _WHOLE),
+    "celsius": amounts("temperature-celsius", range(20, 410, 10)),
+    "minutes": amounts("duration-minute", range(20, 2000, 10)),
+    # names and lists
+    "country": Slot(
+        choices("country", COUNTRIES), partial(grammar.cldr_name, "country")
+    ),
+    "city": Slot(_CITY, grammar.city_name),
+    "in_city": Slot(_CITY, grammar.in_city),
+    "language": Slot(_LANGUAGE, partial(grammar.cldr_name, "language")),
+    "countries": lists("countries", "country", COUNTRIES, "standard"),
+    "countries_or": lists("either country", "country", COUNTRIES, "or"),
+    "languages": lists("languages", "language", NAMED_LANGUAGES, "standard"),
+    "weekdays": lists("weekday list", "weekday", range(7), "standard"),
+    "months": lists("month list", "month", range(1, 13), "standard"),
+}
+
+
+@lru_cache(maxsize=1 << 16)
+def say(slot: str, value: Hashable, language: str) -> str:
+    """What a language puts into a slot for a value."""
+    return SLOTS[slot].say(value, language)

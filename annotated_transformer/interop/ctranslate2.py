@@ -1,0 +1,224 @@
+"""Transformers handed to CTranslate2, and searches that it makes."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from ..data.pair_tokenizer import PairTokenizer
+from ..errors import UserError
+from ..model.config import TransformerConfig
+from ..model.transformer import Transformer
+from ..translation.options import SearchOptions
+from ..translation.search import Hypothesis, length_penalty
+from .exported import exported_folder
+from .extras import needed
+from .marian_weights import weights_of, widen_heads
+
+ACTIVATION_NAMES = {"relu": "RELU", "swish": "SWISH", "silu": "SWISH", "gelu": "GELU"}
+ACTIVATION_NAMES["gelu_new"] = "GELUTanh"
+
+
+def fill_linear(linear: Any, arrays: dict[str, np.ndarray], *names: str) -> None:
+    """One linear map of a specification: these maps of the model, stacked."""
+    linear.weight = np.concatenate([arrays[f"{name}.weight"] for name in names])
+    if f"{names[0]}.bias" in arrays:
+        linear.bias = np.concatenate([arrays[f"{name}.bias"] for name in names])
+
+
+def fill_layer(spec: Any, arrays: dict[str, np.ndarray], layer: str) -> None:
+    """One layer of either stack."""
+    own, source = f"{layer}.self_attention", f"{layer}.source_attention"
+    decoder = f"{source}.W_Q.weight" in arrays
+    first = "after_self_attention" if decoder else "after_attention"
+    stacked = [f"{own}.{part}" for part in ("W_Q", "W_K", "W_V")]
+    fill_linear(spec.self_attention.linear[0], arrays, *stacked)
+    fill_linear(spec.self_attention.linear[1], arrays, f"{own}.W_O")
+    norms = {first: spec.self_attention, "after_feed_forward": spec.ffn}
+    if decoder:
+        queries, memory, output = spec.attention.linear
+        fill_linear(queries, arrays, f"{source}.W_Q")
+        fill_linear(memory, arrays, f"{source}.W_K", f"{source}.W_V")
+        fill_linear(output, arrays, f"{source}.W_O")
+        norms["after_source_attention"] = spec.attention
+    fill_linear(spec.ffn.linear_0, arrays, f"{layer}.feed_forward.W_1")
+    fill_linear(spec.ffn.linear_1, arrays, f"{layer}.feed_forward.W_2")
+    for name, part in norms.items():
+        part.layer_norm.gamma = arrays[f"{layer}.{name}.norm.weight"]
+        part.layer_norm.beta = arrays[f"{layer}.{name}.norm.bias"]
+
+
+def ctranslate2_spec(
+    model: Transformer, tokenizer: PairTokenizer, quantization: str = "float32"
+) -> Any:
+    """CTranslate2's `TransformerSpec` with this model's weights, checked and rounded.
+
+    Raises: UserError for heads above d_model / h, or an unknown quantization.
+    """
+    config, specs = model.config, needed("ctranslate2.specs")
+    wide = widen_heads(weights_of(model), config)
+    arrays = {name: weight.numpy() for name, weight in wide.items()}
+    stacks: Any = (model.encoder.layers, model.decoder.layers)
+    activation = getattr(config, "activation", "relu")  # an imported model's own
+    spec = specs.TransformerSpec.from_config(
+        tuple(map(len, stacks)),
+        config.h,
+        pre_norm=False,
+        activation=getattr(specs.Activation, ACTIVATION_NAMES[activation]),
+    )
+    for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        for i, layer in enumerate(stack.layer):
+            fill_layer(layer, arrays, f"{side}.layers.{i}")
+    target = arrays["tgt_embedding.weight"]
+    spec.encoder.embeddings[0].weight = arrays.get("src_embedding.weight", target)
+    spec.decoder.embeddings.weight = spec.decoder.projection.weight = target
+    if "logits_bias" in arrays:
+        spec.decoder.projection.bias = arrays["logits_bias"]
+    table = cast(Any, model.positions).table.detach().float().cpu().numpy()
+    spec.encoder.position_encodings.encodings = table
+    spec.decoder.position_encodings.encodings = table
+    _name_tokens(spec, tokenizer, config)
+    spec.validate()
+    try:
+        spec.optimize(quantization)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return spec
+
+
+def _name_tokens(
+    spec: Any, tokenizer: PairTokenizer, config: TransformerConfig
+) -> None:
+    """The vocabularies, and which tokens begin, end and stand for the unknown."""
+    source, target = _tokens(tokenizer.source), _tokens(tokenizer.target)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.bos_token = target[config.bos_id]
+    spec.config.decoder_start_token = target[config.bos_id]
+    spec.config.eos_token = target[config.eos_id]
+    spec.config.unk_token = target[tokenizer.unk_id]
+    spec.config.layer_norm_epsilon = 1e-5
+
+
+def _tokens(side: Any) -> list[str]:
+    """The tokens of one side in the order of their ids."""
+    return [side.id_to_token(i) for i in range(side.get_vocab_size())]
+
+
+def export_ctranslate2(
+    model: Transformer,
+    tokenizer: PairTokenizer,
+    folder: str | Path,
+    quantization: str = "float32",
+) -> None:
+    """Write a folder that `ctranslate2.Translator` loads.
+
+    `quantization` is CTranslate2's name for how weights are stored. Raises: UserError
+    for heads above d_model / h, an unknown quantization, a folder that holds something,
+    or when ctranslate2 is not installed.
+    """
+    spec = ctranslate2_spec(model, tokenizer, quantization)
+    with exported_folder(folder, "ctranslate2", model, tokenizer) as draft:
+        spec.save(str(draft))
+
+
+class CTranslate2Engine:
+    """A `SearchEngine` that hands the whole search to CTranslate2.
+
+    Raises: UserError when ctranslate2 is missing, or lacks the device or the dtype.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: PairTokenizer,
+        dtype: str = "float32",
+        device: str | torch.device = "cpu",
+    ):
+        self.config, device = model.config, torch.device(device)
+        self.source, self.target = _tokens(tokenizer.source), _tokens(tokenizer.target)
+        self.ids = {token: i for i, token in enumerate(self.target)}
+        spec = ctranslate2_spec(model, tokenizer, dtype)
+        settings = dict(device_index=device.index or 0, compute_type=dtype)
+        settings |= dict(intra_threads=torch.get_num_threads())
+        try:
+            with TemporaryDirectory() as folder:  # read once, into memory
+                spec.save(folder)
+                self.translator = needed("ctranslate2").Translator(
+                    folder, device=device.type, **settings
+                )
+        except (ValueError, RuntimeError) as error:
+            raise UserError(
+                f"CTranslate2 can't run in {dtype} on {device} ({error}): choose "
+                "another dtype or device"
+            ) from None
+
+    def search(
+        self, rows: list[list[int]], options: SearchOptions = SearchOptions()
+    ) -> list[list[Hypothesis]]:
+        """The n best hypotheses of each row of source ids, best first.
+
+        Raises: UserError for samples, or a row that the model can't read.
+        """
+        limits = self._limits(rows, options)
+        found = self._translate(rows, max(limits, default=1), options)
+        late: dict[int, list[int]] = {}
+        for place, (limit, (texts, _)) in enumerate(zip(limits, found, strict=True)):
+            if max(map(len, texts)) > limit:
+                late.setdefault(limit, []).append(place)
+        for limit, places in late.items():
+            again = self._translate([rows[place] for place in places], limit, options)
+            for place, result in zip(places, again, strict=True):
+                found[place] = result
+        return [self._ranked(*result, options) for result in found]
+
+    def _limits(self, rows: list[list[int]], options: SearchOptions) -> list[int]:
+        """The most tokens, end included, that each row's output may have."""
+        if options.temperature is not None:
+            raise UserError(
+                "the ctranslate2 engine draws no samples: take engine='torch' or "
+                "'plain'"
+            )
+        most = self.config.max_length
+        for place, row in enumerate(rows):
+            if not 1 <= len(row) <= most:
+                raise UserError(
+                    f"source row {place} has {len(row)} tokens: the model reads 1 to "
+                    f"{most}"
+                )
+        return [min(options.max_length or len(row) + 50, most) for row in rows]
+
+    def _translate(
+        self, rows: list[list[int]], limit: int, options: SearchOptions
+    ) -> list[tuple[list[list[str]], list[float]]]:
+        """The tokens of each row's hypotheses, end included, and log-probabilities."""
+        barred = {self.config.pad_id, self.config.bos_id}
+        results = self.translator.translate_batch(
+            [[self.source[i] for i in row] for row in rows],
+            max_batch_size=options.batch_tokens,
+            batch_type="tokens",
+            beam_size=options.beam_size,
+            num_hypotheses=options.beam_size if options.alpha else options.n_best,
+            length_penalty=0,
+            suppress_sequences=[[self.target[i]] for i in barred],
+            max_input_length=0,
+            max_decoding_length=limit,
+            return_scores=True,
+            return_end_token=True,
+        )
+        return [(result.hypotheses, result.scores) for result in results]
+
+    def _ranked(
+        self, texts: list[list[str]], totals: list[float], options: SearchOptions
+    ) -> list[Hypothesis]:
+        """A row's hypotheses with the paper's scores, best first."""
+        found = []
+        for tokens, total in zip(texts, totals, strict=True):
+            ids = [self.ids[token] for token in tokens]
+            finished = ids[-1] == self.config.eos_id
+            score = total / length_penalty(len(ids), options.alpha)
+            ids = ids[:-1] if finished else ids
+            found.append(Hypothesis(ids, total, score, finished))
+        return sorted(found, key=lambda each: -each.score)[: options.n_best]

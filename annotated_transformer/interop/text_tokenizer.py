@@ -1,0 +1,58 @@
+"""The tokenizers of published GPT-2 and BERT checkpoints."""
+
+from pathlib import Path
+
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer, Tokenizer
+
+from ..data.tokenizer_files import (
+    check_ids,
+    parse_tokenizer,
+    read_tokenizer,
+    tokenizer_errors,
+)
+from ..errors import UserError
+from ..files import read_bytes, read_json
+
+
+def read_published_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
+    """The tokenizer of a published checkpoint, from tokenizer.json or from word lists.
+
+    Raises: UserError when there is none, it is damaged, takes steps that are
+    not read here, or has ids that aren't below `vocab_size`.
+    """
+    whole, words = folder / "tokenizer.json", folder / "vocab.txt"
+    pairs, merges = folder / "vocab.json", folder / "merges.txt"
+    if whole.is_file():
+        tokenizer = read_tokenizer(whole)
+    elif words.is_file():
+        tokenizer = parse_tokenizer(word_pieces(folder, words), words)
+    elif pairs.is_file() and merges.is_file():
+        tokenizer = parse_tokenizer(byte_level_pairs(pairs, merges), pairs)
+    else:
+        raise UserError(
+            f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt (BERT), "
+            "or vocab.json and merges.txt (GPT-2)"
+        )
+    check_ids(tokenizer, vocab_size, folder, spare=True)
+    return tokenizer
+
+
+def word_pieces(folder: Path, words: Path) -> str:
+    """BERT's tokenizer from its word list; lower case unless the settings say no."""
+    path = folder / "tokenizer_config.json"
+    lower = read_json(path).get("do_lower_case", True) if path.is_file() else True
+    with tokenizer_errors(words):
+        lines = read_bytes(words).decode().rstrip("\n").split("\n")
+        vocab = {word.rstrip("\r"): i for i, word in enumerate(lines)}
+        return BertWordPieceTokenizer(vocab, lowercase=bool(lower)).to_str()
+
+
+def byte_level_pairs(pairs: Path, merges: Path) -> str:
+    """GPT-2's tokenizer from its table of ids and its list of merges."""
+    vocab = read_json(pairs)
+    with tokenizer_errors(merges):
+        lines = read_bytes(merges).decode().splitlines()
+        rows = [
+            tuple(line.split(" ")) for line in lines if not line.startswith("#version")
+        ]
+        return ByteLevelBPETokenizer(vocab, rows).to_str()

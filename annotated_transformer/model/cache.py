@@ -1,0 +1,53 @@
+"""What a decoder keeps between two steps: the keys and values of what it has read."""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+class KVCache:
+    """The keys and values of the positions read so far, in buffers with spare room."""
+
+    def __init__(
+        self, key: Float[Tensor, "batch h n d_k"], value: Float[Tensor, "batch h n d_v"]
+    ):
+        self.key, self.value, self.length = key, value, key.size(2)
+
+    def update(
+        self,
+        key: Float[Tensor, "batch h new d_k"],
+        value: Float[Tensor, "batch h new d_v"],
+    ) -> tuple[Float[Tensor, "batch h n d_k"], Float[Tensor, "batch h n d_v"]]:
+        """Write new positions behind the others; keys and values up to the last.
+
+        Full buffers are doubled, so most steps copy nothing.
+        """
+        start, self.length = self.length, self.length + key.size(2)
+        if self.length > self.key.size(2):
+            room = (0, 0, 0, self.length)
+            self.key, self.value = F.pad(self.key, room), F.pad(self.value, room)
+        self.key[:, :, start : self.length] = key
+        self.value[:, :, start : self.length] = value
+        return self.key[:, :, : self.length], self.value[:, :, : self.length]
+
+    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
+        """Go on with these rows, in this order; a row may occur more than once."""
+        self.key, self.value = self.key[rows], self.value[rows]
+
+
+@dataclass
+class Cache:
+    """A whole decoder's caches; `length` target tokens have been read so far."""
+
+    layers: list[tuple[KVCache, KVCache]]
+    src_mask: Bool[Tensor, "batch 1 1 src"]
+    length: int = 0
+
+    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
+        """Go on with these rows, in this order; a row may occur more than once."""
+        self.src_mask = self.src_mask[rows]
+        for past, memory in self.layers:
+            past.reorder(rows)
+            memory.reorder(rows)

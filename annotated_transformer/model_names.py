@@ -1,0 +1,105 @@
+"""What a model's name stands for: a folder, a shipped model, or one on the Hub."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import UserError
+from .files import check_not_replaced
+
+SHIPPED = "tatoeba-en-de"  # what is opened where no model is named
+MODELS = Path(__file__).parent / "models"
+HUB_ID = re.compile(r"(?:hf:)?([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+
+
+def shipped() -> list[str]:
+    """The names of the models that come with the package."""
+    return sorted(path.parent.name for path in MODELS.glob("*/config.json"))
+
+
+def find_folder(name: str | Path, revision: str | None = None) -> Path:
+    """The folder of the model that this name stands for; of a run, its model's.
+
+    A `Path`, or a text with a separator or a leading dot, is a path. A bare name is a
+    shipped model's or a folder's here. "hf:owner/name" is a repository on the Hugging
+    Face Hub, as is "owner/name" if there is no folder "owner" here; "@revision" may
+    follow. Raises: UserError for a name that is nothing of these, or two of them.
+    """
+    text = str(name)
+    if isinstance(name, str) and (repository := _hub_id(text, revision)):
+        return hub_folder(*repository)
+    if revision is not None:
+        raise UserError(
+            f"{name} is no model of the Hugging Face Hub, which alone has revisions: "
+            "leave the revision out, or name hf:owner/name"
+        )
+    bare = isinstance(name, str) and not re.search(r"^\.|[/\\]", text)
+    if bare and text in shipped():
+        if Path(text).is_dir():
+            raise UserError(
+                f"{text} is a model that comes with the package and a folder here: "
+                f"write ./{text} for the folder, or rename it to open the other"
+            )
+        return MODELS / text
+    for folder in (Path(text), Path(text) / "model"):
+        check_not_replaced(folder)
+    if not os.path.isdir(text):  # unlike Path.is_dir, False for any impossible name
+        raise UserError(
+            f"{text or 'an empty name'}: there is no such model; name a folder, "
+            "hf:owner/name on the Hugging Face Hub, or what comes with the package: "
+            f"{', '.join(shipped())}"
+        )
+    return _model_of_run(Path(text))
+
+
+def _model_of_run(folder: Path) -> Path:
+    """The model inside a run's folder; any other folder as it is."""
+    run, model = (folder / "run.json").is_file(), folder / "model"
+    if run and not model.is_dir():
+        raise UserError(
+            f"{folder} holds a run that has no model yet: let it finish, or name one "
+            "of its checkpoints"
+        )
+    return model if run or (model / "config.json").is_file() else folder
+
+
+def _hub_id(text: str, revision: str | None) -> tuple[str, str | None] | None:
+    """A repository and its revision, if that is what the text names."""
+    found = HUB_ID.fullmatch(text)
+    if text.startswith("hf:") and not found:
+        raise UserError(f"{text}: write hf:owner/name or hf:owner/name@revision")
+    here = not text.startswith("hf:") and os.path.lexists(text.partition("/")[0])
+    if not found or here or text.startswith("."):
+        return None
+    if revision and found[2]:
+        raise UserError(f"{text} names a revision already: leave out {revision!r}")
+    return found[1], revision or found[2]
+
+
+def hub_folder(repository: str, revision: str | None = None) -> Path:
+    """A model of the Hugging Face Hub, from the Hub's own cache or fetched.
+
+    Raises: UserError when the Hub can't be reached or has no such model.
+    """
+    with hub_errors(repository):
+        from huggingface_hub import snapshot_download
+
+        texts = ["*.json", "*.txt", "*.md", "*.spm", "*.safetensors"]
+        folder = snapshot_download(repository, revision=revision, allow_patterns=texts)
+        return Path(folder)
+
+
+@contextmanager
+def hub_errors(repository: str) -> Iterator[None]:
+    """Whatever the Hub's library raises, in one line; it sends no telemetry."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    try:
+        yield
+    except Exception as error:  # of several libraries below it, with no common base
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"{repository} on the Hugging Face Hub: {reason}; mend the name, or try "
+            "again with a network"
+        ) from None

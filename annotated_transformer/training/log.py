@@ -1,0 +1,108 @@
+"""A run's log: one JSON record a line, and TensorBoard for who wants it."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError, nearest
+from ..files import write_whole
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+Record = dict[str, Any]
+Report = Callable[[Record], None]
+
+
+class Log:
+    """The log.jsonl of a run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def append(self, record: Record) -> None:
+        """Write one record, through to the disk. Raises: UserError if it can't."""
+        with self._writing(), self.path.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(record) + "\n")
+            log.flush()
+            os.fsync(log.fileno())
+
+    def records(self) -> Iterator[Record]:
+        """The whole records; a last line that a crash cut short is none.
+
+        Raises: UserError that names a line which is no record.
+        """
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        for number, line in enumerate(text.splitlines(keepends=True), 1):
+            if not line.endswith("\n"):
+                return
+            try:
+                record = json.loads(line)
+                record["step"] + 0
+            except (ValueError, LookupError, TypeError, RecursionError):
+                where = f"{self.path}, line {number}: no log record"
+                raise UserError(f"{where}; remove the line to go on") from None
+            yield record
+
+    def cut(self, step: int) -> None:
+        """Drop the records after an update, and what a crash cut short."""
+        if self.path.exists():
+            kept = [each for each in self.records() if each["step"] <= step]
+            lines = "".join(json.dumps(record) + "\n" for record in kept)
+            with self._writing():
+                write_whole(self.path, lines.encode())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            problem = f"{self.path} can't be written ({error})"
+            raise UserError(f"{problem}: free some space") from None
+
+
+class TensorBoard:
+    """A report that writes a run's numbers where TensorBoard reads them.
+
+    Raises: UserError when tensorboard isn't installed.
+    """
+
+    def __init__(self, folder: Path):
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            install = "pip install 'annotated-transformer[tensorboard]'"
+            raise UserError(f"tensorboard is not installed: {install}") from None
+        self._open = partial(SummaryWriter, folder)
+
+    @cached_property
+    def writer(self) -> "SummaryWriter":
+        """Opened at the first record, when the folder is a run's."""
+        return self._open()
+
+    def __call__(self, record: Record) -> None:
+        """Write each number of a record beside its step."""
+        event, step = record["event"], record["step"]
+        for name, value in record.items():
+            if isinstance(value, int | float) and name != "step":
+                self.writer.add_scalar(f"{event}/{name}", value, step)
+        self.writer.flush()
+
+
+LOGGERS: dict[str, Callable[[Path], Report]] = {"tensorboard": TensorBoard}
+
+
+def open_logger(name: str | None, run: Path) -> Report:
+    """A report to a logger of this name, in a run's folder; without a name, to none.
+
+    Raises: UserError for an unknown name, or one that isn't installed.
+    """
+    if name is None:
+        return lambda record: None
+    if name not in LOGGERS:
+        raise UserError(f"unknown logger {name!r}: {nearest(name, LOGGERS)}")
+    return LOGGERS[name](run / name)

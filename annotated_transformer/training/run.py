@@ -1,0 +1,249 @@
+"""One run for models of all types: a folder, a log, checkpoints, stopping, resuming."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import UserError
+from ..files import (
+    check_no_links,
+    locked,
+    read_json,
+    remove_folder,
+    sweep,
+    whole_folder,
+    write_json,
+)
+from .averaging import average_weights
+from .checkpoint import checkpoints, read_weights, write_model, written_here
+from .config import RunConfig
+from .distributed import Processes, World, first_process_first, join_world
+from .log import Log, Record, Report
+from .meter import Meter
+from .run_state import Progress, check_disk, checkpoint_of, resume, save
+from .signals import stop_requests
+from .task import Task
+from .trainer import check_finite, train
+
+OWN = ["run.json", "log.jsonl", "checkpoints", "model", "data", "tensorboard"]
+OWN += ["curves.png"]  # of the command plot
+
+
+def check_folder(folder: Path) -> None:
+    """See that a run may have this folder.
+
+    Raises: UserError when it has files that a run would not have put there, or links.
+    """
+    check_no_links(*folder.glob("*"))
+    if folder.is_dir() and not (folder / "run.json").exists():
+        names = [path.name for path in folder.iterdir()]
+        if any(name != "data" and not name.startswith(".") for name in names):
+            lack = f"{folder} is not empty and holds no run"
+            raise UserError(f"{lack}: choose another folder")
+
+
+def clear_folder(folder: Path) -> None:
+    """Delete the run of a folder. Raises: UserError as `check_folder`."""
+    check_folder(folder)
+    for path in [folder / name for name in OWN]:
+        if path.is_dir() and not path.is_symlink():
+            remove_folder(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def lock_folder(folder: Path, world: World) -> AbstractContextManager[object]:
+    """While the block runs, no other run writes to the folder.
+
+    Raises: UserError when another run does.
+    """
+    return locked(folder) if world.first else nullcontext()
+
+
+def claim_place(folder: Path, world: World, overwrite: bool) -> None:
+    """See that a run may have this folder, and clear it if that is wanted.
+
+    Raises: UserError as `check_folder` and `lock_folder`.
+    """
+    check_folder(folder)
+    if overwrite and world.first:
+        with lock_folder(folder, world):
+            clear_folder(folder)
+
+
+@dataclass
+class Run:
+    """One training run: what is trained, how, where, and how far it is."""
+
+    task: Task
+    folder: Path
+    world: World
+    report: Report = lambda record: None
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        if self.config.sharded and not self.task.shardable:
+            raise UserError("sharded is for translation models: leave it out")
+        task = self.task
+        self.processes = Processes(task.objective, task.loss, self.config, self.world)
+        self.optimizer = task.optimizer()
+        self.log = Log(self.folder / "log.jsonl")
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that is trained."""
+        return self.task.model
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of its training."""
+        return self.task.config
+
+    def write_record(self, record: Record) -> None:
+        """Log and report one record; the first process alone does so."""
+        if self.world.first:
+            self.log.append(record)
+            self.report(record)
+
+
+def start_run(
+    task: Task,
+    folder: str | Path,
+    device: str | torch.device | None = None,
+    report: Report = lambda record: None,
+    overwrite: bool = False,
+) -> Run:
+    """A run ready for `fit`: a new one, or the one that the folder holds.
+
+    `overwrite` deletes the run that is there. Raises: UserError for a folder that holds
+    something else.
+    """
+    world, folder = join_world(task.config.timeout, device), Path(folder)
+    with first_process_first(world):
+        claim_place(folder, world, overwrite)
+    return Run(task, folder, world, report)
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """What makes a run this run: all but where it ends and how the work is spread."""
+    settings = run.config.to_dict()
+    return {
+        "architecture": run.model.config.to_dict(),
+        "training": {n: v for n, v in settings.items() if n not in run.config.free},
+        **run.task.describe(),
+    }
+
+
+def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Where two descriptions of a run differ, one line each."""
+    lines = []
+    for part in dict.fromkeys([*wanted, *found]):
+        old, new = found.get(part), wanted.get(part)
+        if isinstance(old, dict) and isinstance(new, dict):
+            lines += differences(old, new)
+        elif old != new:
+            lines.append(f"{part} is {old!r} there and {new!r} here")
+    return lines
+
+
+def claim_folder(folder: Path, description: dict[str, Any]) -> None:
+    """Write run.json, or see that it describes this very run.
+
+    Raises: UserError when the folder holds another run.
+    """
+    path = folder / "run.json"
+    check_folder(folder)
+    if not path.exists():
+        write_json(path, description)
+    if lines := differences(read_json(path), description):
+        other = f"{folder} holds another run ({'; '.join(lines)})"
+        raise UserError(f"{other}: choose another folder, or --overwrite it")
+
+
+def fit(run: Run) -> str:
+    """Train to the last step, from the last checkpoint if there is one.
+
+    The average of the last checkpoints, or the best one, ends up in the folder `model`.
+    Returns "finished", "stopped early" (no better validation for `patience` of them) or
+    "interrupted" (a signal).
+    """
+    with lock_folder(run.folder, run.world):
+        with first_process_first(run.world):
+            claim_folder(run.folder, describe(run))
+        if run.world.first:  # what a killed process left
+            sweep(run.folder)
+            sweep(run.folder / "checkpoints")
+        resume(run)
+        check_disk(run)
+        if run.progress.step == 0 and (notes := run.task.notes()):
+            run.write_record({"event": "data", "step": 0} | notes)
+        with stop_requests() as requests:
+            if not _train_on(run, lambda: run.world.total(float(len(requests))) > 0):
+                return "interrupted"
+        if run.world.first:
+            weights = final_weights(run)
+            with whole_folder(run.folder / "model", written_here, "fit") as draft:
+                write_model(draft, weights, run.model.config, run.task.tokenizer)
+        run.world.wait()
+    return "finished" if run.progress.step >= run.config.steps else "stopped early"
+
+
+def final_weights(run: Run) -> dict[str, torch.Tensor]:
+    """The weights that the model gets at the end."""
+    if run.config.select == "best":
+        return read_weights(checkpoint_of(run.folder, run.progress.best_step))
+    return average_weights(checkpoints(run.folder)[-run.config.keep :])
+
+
+def _train_on(run: Run, stop: Callable[[], bool]) -> bool:
+    """Train until the run is over (True) or a stop is asked for before that (False)."""
+    progress, config, task, meter = run.progress, run.config, run.task, Meter(run)
+    if _out_of_patience(run):
+        return True
+    source = task.batches((progress.epoch, progress.position))
+    given = task.objective, source, run.optimizer, task.schedule, config
+    for update in train(*given, progress.step, gradient=run.processes.gradient):
+        progress.step, (progress.epoch, progress.position) = (
+            update.step,
+            update.position,
+        )
+        meter.add(update)
+        logging = update.step % config.log_every == 0
+        meter.log() if logging else meter.show()
+        last = update.step == config.steps
+        due = last or update.step % config.save_every == 0
+        stopping = stop() and not last
+        if due or stopping:
+            meter.store()
+            if due:
+                validate(run)
+            save(run)
+            meter.pause()
+        if stopping:
+            return False
+        if _out_of_patience(run):
+            return True
+    return True
+
+
+def _out_of_patience(run: Run) -> bool:
+    return 0 < run.config.patience <= run.progress.validations_since_best
+
+
+def validate(run: Run) -> None:
+    """Measure, log, and remember whether it is the best."""
+    progress = run.progress
+    run.task.objective.eval()
+    found = run.task.evaluate(run.processes.batch_loss)
+    loss = check_finite(found["loss"], progress.step)
+    progress.validations_since_best += 1
+    if progress.best_loss is None or loss < progress.best_loss:
+        progress.best_loss, progress.best_step = loss, progress.step
+        progress.validations_since_best = 0
+    record = {"event": "validation", "step": progress.step, **found}
+    run.write_record(record | {"seconds": round(progress.seconds, 2)})

@@ -1,0 +1,111 @@
+"""Where a run is: what its checkpoints store, and how it goes on from the last one."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from shutil import disk_usage
+from typing import TYPE_CHECKING
+
+from ..errors import UserError
+from ..files import remove_folder
+from .checkpoint import adam_moments, checkpoints, load_checkpoint, write_checkpoint
+from .distributed import cut_like, gather
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+@dataclass
+class Progress:
+    """All that changes while a run goes on, besides weights and Adam's averages.
+
+    `loss_sum` and `tokens` hold what has gathered since the last line of the log.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    loss_sum: float = 0.0
+    tokens: int = 0
+    best_loss: float | None = None
+    best_step: int = 0
+    validations_since_best: int = 0
+    seconds: float = 0.0
+
+
+def checkpoint_of(folder: Path, step: int) -> Path:
+    """The folder of a run's checkpoint after an update."""
+    return folder / "checkpoints" / f"step-{step:08d}"
+
+
+def step_of(checkpoint: Path) -> int:
+    """The update after which a checkpoint was saved."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def save(run: "Run") -> None:
+    """Save a checkpoint of this update, unless it has one, and delete what is too old.
+
+    The last `keep` planned ones stay, and the best if it is what is wanted.
+    """
+    folder, first = checkpoint_of(run.folder, run.progress.step), run.world.first
+    if run.world.total(float(first and not folder.exists())) > 0:
+        weights = gather(dict(run.model.named_parameters()), keep=first)
+        moments = gather(adam_moments(run.model, run.optimizer), keep=first)
+        if first:
+            model = weights, run.model.config, run.task.tokenizer
+            write_checkpoint(folder, model, moments, asdict(run.progress))
+    if first:
+        _delete_old(run)
+    run.world.wait()
+
+
+def _delete_old(run: "Run") -> None:
+    *older, newest = checkpoints(run.folder)
+    planned = [each for each in older if step_of(each) % run.config.save_every == 0]
+    kept = {*[*planned, newest][-run.config.keep :]}
+    if run.config.select == "best":
+        kept.add(checkpoint_of(run.folder, run.progress.best_step))
+    for each in older:
+        if each not in kept:
+            remove_folder(each)
+
+
+def resume(run: "Run") -> None:
+    """Go on from the last checkpoint, if there is one; later log lines are dropped.
+
+    Raises: UserError naming the checkpoint when it is damaged, or when the processes
+    find different ones.
+    """
+    saved = checkpoints(run.folder)
+    found = step_of(saved[-1]) if saved else 0
+    if run.world.total(float(found)) != found * run.world.size:
+        raise UserError(
+            f"{run.folder}: the processes find different checkpoints, here of update "
+            f"{found}: name a folder that all can see"
+        )
+    if saved:
+        try:
+            values = load_checkpoint(saved[-1], run.model, run.optimizer, cut_like)
+            run.progress = Progress(**values)
+            if run.progress.step != found:
+                wrong = f"progress.json is of update {run.progress.step}"
+                raise UserError(f"{saved[-1]}: {wrong}")
+        except (ValueError, TypeError, OverflowError) as error:
+            remedy = f"delete {saved[-1]} to go on from the checkpoint before it"
+            raise UserError(f"{error}; {remedy}") from None
+    if run.world.first:
+        run.log.cut(found)
+
+
+def check_disk(run: "Run") -> None:
+    """Raises: UserError when the disk has no room for the checkpoints to come."""
+    parameters = sum(parameter.numel() for parameter in run.model.parameters())
+    size = 4 * 3 * parameters  # float32: weights and Adam's two averages
+    coming = run.config.keep + 2 - len(checkpoints(run.folder))
+    needed, free = size * max(coming, 2), disk_usage(run.folder).free
+    if needed > free:
+        raise UserError(
+            f"{run.folder}: the run's checkpoints take {needed / 1e9:,.1f} GB and "
+            f"{free / 1e9:,.1f} GB are free: free some space, lower keep, or choose "
+            "another folder"
+        )

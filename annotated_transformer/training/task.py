@@ -1,0 +1,134 @@
+"""What a model type brings to a run: model, loss, data, optimizer and validation."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from .checkpoint import Savable
+from .config import RunConfig
+from .schedule import cosine
+from .trainer import check_finite, clipped_adamw, train
+
+Position = tuple[int, int]  # epoch, and how many of its batches are taken
+SummedLoss = Callable[[Any], float]  # of a batch, over all processes
+
+
+@dataclass(frozen=True, eq=False)
+class TensorBatch:
+    """Tensors with a row for each example; `tokens` counts what their loss sums."""
+
+    tensors: tuple[Tensor, ...]
+    tokens: int
+
+    def to(self, device: torch.device | str) -> tuple[Tensor, ...]:
+        """The tensors on a device."""
+        return tuple(tensor.to(device) for tensor in self.tensors)
+
+    def shard(self, rank: int, world: int) -> "TensorBatch":
+        """Every `world`-th row from `rank` on."""
+        rows = tuple(tensor[rank::world] for tensor in self.tensors)
+        return TensorBatch(rows, self.tokens)
+
+    def split(self, n: int) -> "list[TensorBatch]":
+        """Exactly `n` parts, which together are this batch."""
+        return [self.shard(i, n) for i in range(n)]
+
+
+Batch = TypeVar("Batch")
+
+
+def numbered(
+    batches: Iterable[Batch], each: int, start: Position = (0, 0)
+) -> Iterator[tuple[Position, Batch]]:
+    """Batches from a position on, each with the position after it; `each` of them make
+    an epoch.
+
+    Those before are drawn and dropped, so that the random draws are the same.
+    """
+    done = start[0] * each + start[1]
+    for number, batch in enumerate(islice(batches, done, None), done + 1):
+        yield divmod(number, each), batch
+
+
+class Task:
+    """A model and how to train it; a run does the rest.
+
+    `objective` is the module that is trained: the model, or a model with its loss.
+    `unit` names what a batch's `tokens` counts.
+    """
+
+    unit = "tokens"
+    shardable = False
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: RunConfig,
+        tokenizer: Savable | None = None,
+        epoch_batches: int = 2**31,
+    ):
+        self.model, self.tokenizer = model, tokenizer
+        self.objective, self.epoch_batches = model, epoch_batches
+        if config.epochs:
+            every = {"log_every": epoch_batches, "save_every": epoch_batches}
+            config = replace(config, steps=config.epochs * epoch_batches, **every)
+        self.config = config
+
+    def loss(self, objective: nn.Module, batch: Any) -> Tensor:
+        """The loss of a batch, summed."""
+        raise NotImplementedError
+
+    def batches(self, start: Position) -> Iterator[tuple[Position, Any]]:
+        """Batches without end from a position on, each with the position after it."""
+        raise NotImplementedError
+
+    def evaluate(self, loss: SummedLoss) -> dict[str, float]:
+        """Figures on the validation data; the lower the "loss", the better."""
+        raise NotImplementedError
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Of the Adam family: its averages are what a checkpoint stores."""
+        return clipped_adamw(self.objective, self.config.peak)
+
+    def schedule(self, step: int) -> float:
+        """The learning rate of an update."""
+        return cosine(step, self.config.steps, self.config.peak)
+
+    def describe(self) -> dict[str, Any]:
+        """What has to be the same for a run to go on, besides model and settings."""
+        return {}
+
+    def notes(self) -> dict[str, Any]:
+        """What the log's first record says about the data, if there is anything."""
+        return {}
+
+
+def train_task(task: Task) -> Iterator[dict[str, float]]:
+    """Train without a folder: every `save_every` updates, and after the last, yield the
+    step, the mean loss since the last time as "train", and what validation finds.
+
+    At the end the model has the weights of the best validation, if these are wanted.
+    """
+    config, model, best, kept = task.config, task.model, math.inf, {}
+    given = task.objective, task.batches((0, 0)), task.optimizer(), task.schedule
+    losses, tokens = [], 0
+    for update in train(*given, config, loss=task.loss):
+        losses.append(update.loss)
+        tokens += update.tokens
+        if update.step % config.save_every and update.step < config.steps:
+            continue
+        mean, losses, tokens = torch.stack(losses).sum().item() / tokens, [], 0
+        task.objective.eval()
+        found = task.evaluate(lambda batch: task.loss(task.objective, batch).item())
+        if check_finite(found["loss"], update.step) < best:
+            best = found["loss"]
+            kept = {n: p.detach().clone() for n, p in model.named_parameters()}
+        yield {"step": update.step, "train": mean, **found}
+    if config.select == "best":
+        model.load_state_dict(kept, strict=False)
+    model.eval()

@@ -1,0 +1,201 @@
+"""Lines of text on their way to a model, as rows of ids, and back."""
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..data.pair_tokenizer import PairTokenizer
+from ..errors import UserError
+from .search import Hypothesis
+
+
+def as_list(texts: str | Sequence[str]) -> list[str]:
+    """One text or several as a list.
+
+    Raises: UserError for what is neither, such as bytes or an iterator.
+    """
+    if isinstance(texts, str):
+        return [texts]
+    if isinstance(texts, bytes):
+        raise UserError("expected text and got bytes: decode it, as in text.decode()")
+    if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
+        raise UserError(
+            f"expected a text or a list of texts and got {type(texts).__name__}: put "
+            "them in a list (a translator's stream reads lines as they come)"
+        )
+    return list(texts)
+
+
+def single_spaced(line: str, name: str) -> str:
+    """The line with each run of white space made one space.
+
+    Raises: UserError if it is no text, or was not UTF-8.
+    """
+    if not isinstance(line, str):
+        raise UserError(f"{name} is {line!r:.40}: give a text, of type str")
+    if not line.isascii() and re.search("[\ud800-\udfff]", line):
+        raise UserError(f"{name} is not valid UTF-8: convert it")
+    return " ".join(line.split())
+
+
+def encode_lines(
+    encode: Callable[[list[str]], list[list[int]]],
+    lines: list[str],
+    names: Sequence[str],
+) -> list[list[int]]:
+    """The ids of the lines, none for a blank one.
+
+    Raises: UserError naming the line, where the tokenizer refuses one.
+    """
+    real = [line for line in lines if line]
+    try:
+        rows = iter(encode(real))
+    except UserError:
+        for name, line in zip(names, lines, strict=True):
+            try:
+                encode([line])
+            except UserError as error:
+                raise UserError(f"{name}: {error}") from None
+        raise
+    return [next(rows) if line else [] for line in lines]
+
+
+@dataclass
+class Unknown:
+    """Counts the characters that the model never saw, for one warning at the end."""
+
+    unk_id: int
+    strict: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def inspect(
+        self,
+        name: str,
+        line: str,
+        row: list[int],
+        encode: Callable[[list[str]], list[list[int]]],
+    ) -> None:
+        """Count what became unknown in this line.
+
+        Raises: UserError if strict.
+        """
+        if self.unk_id not in row:
+            return
+        letters = [c for c in dict.fromkeys(line) if self.unk_id in encode([c])[0]]
+        if not letters:  # no letter by itself, so a piece of several
+            letters = [line]
+        if self.strict:
+            raise UserError(
+                f"{name} has characters that this model never saw: "
+                f"{' '.join(map(printable, letters[:20]))}; replace them, or let them "
+                "pass as unknown (without strict)"
+            )
+        self.counts.update({letter: line.count(letter) for letter in letters})
+
+    def warn(self) -> None:
+        """One warning that counts and names what passed, if anything did."""
+        if self.counts:
+            total, common = self.counts.total(), self.counts.most_common(20)
+            names = ", ".join(f"{printable(c)} ({count})" for c, count in common)
+            warnings.warn(
+                f"passed as unknown, since this model never saw them: {names}; "
+                f"{total} in all, replace them or refuse their lines (strict)",
+                stacklevel=4,
+            )
+
+
+def printable(text: str) -> str:
+    """The text itself, or the code of a character that can't be shown."""
+    return text if text.isprintable() else f"U+{ord(text[0]):04X}"
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut after . ! ? or …, a closing quote or bracket included, before white space and
+    what can begin a sentence.
+
+    That is anything but a small Latin-1 letter, œ or a closing ». A simple rule: it
+    also cuts after an abbreviation before a capital, as in "Dr. Smith".
+    """
+    return re.split(
+        r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”“’»«)])|(?<=[.!?…]\s»))"""
+        r"""\s++(?!»\s|[a-zß-öø-ÿœ])""",
+        text.strip(),
+    )
+
+
+def source_rows(
+    tokenizer: PairTokenizer,
+    lines: Sequence[str],
+    limit: int,
+    unknown: Unknown,
+    split: bool = False,
+    first_line: int = 1,
+) -> list[list[list[int]]]:
+    """Rows of ids for each line: none if it is blank, several if it had to be cut.
+
+    Raises: UserError naming the line that can't be translated.
+    """
+    encode = tokenizer.encode_source
+    names = [f"line {number}" for number, _ in enumerate(lines, start=first_line)]
+    texts = [single_spaced(line, name) for line, name in zip(lines, names, strict=True)]
+    rows, parts = encode_lines(encode, texts, names), []
+    for name, text, row in zip(names, texts, rows, strict=True):
+        unknown.inspect(name, text, row, encode)
+        found, remedy = (
+            [row] * bool(row),
+            "shorten it, or cut it into sentences (split)",
+        )
+        if split and len(row) > limit:
+            prefix = tokenizer.prefix(text)
+            sentences = split_sentences(text[len(prefix) :])
+            found = encode_lines(encode, [prefix + each for each in sentences], [name])
+            remedy = "it is one sentence, or can't be told from one, so shorten that"
+        longest = max(map(len, found), default=0)
+        if longest > limit:
+            raise UserError(
+                f"{name} has {longest} tokens, and this model reads at most {limit}: "
+                f"{remedy}"
+            )
+        parts.append(found)
+    return parts
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of one text; unfinished means that it was cut at its limit.
+
+    `score` ranks it, see `search.Hypothesis`.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    finished: bool
+
+
+def to_translations(
+    found: list[Hypothesis], tokenizer: PairTokenizer
+) -> list[Translation]:
+    """Hypotheses as text."""
+    texts = tokenizer.decode([hypothesis.tokens for hypothesis in found])
+    return [
+        Translation(text, h.score, h.log_probability, h.finished)
+        for text, h in zip(texts, found, strict=True)
+    ]
+
+
+def join_parts(parts: list[list[Translation]]) -> list[Translation]:
+    """The translations of one line: of its only row, or the best of each, joined."""
+    if len(parts) == 1:
+        return parts[0]
+    best = [found[0] for found in parts]
+    return [
+        Translation(
+            " ".join(each.text for each in best),
+            sum((each.score for each in best), 0.0),
+            sum((each.log_probability for each in best), 0.0),
+            all(each.finished for each in best),
+        )
+    ]

@@ -1,0 +1,148 @@
+"""The data of a translation run: vocabulary and tokenized pairs, in a folder."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data.pair_tokenizer import PairTokenizer
+from ..data.pairs import ParallelFiles
+from ..data.tokenized_pairs import TokenizedPairs
+from ..data.tokenizer import train_tokenizer
+from ..errors import UserError
+from ..files import (
+    MANIFEST,
+    check_no_links,
+    fingerprint,
+    read_json,
+    sweep,
+    write_json,
+    write_manifest,
+)
+from ..model.transformer import Transformer
+from ..training.recipes import Recipe
+
+Pairs = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class InitFrom:
+    """A trained model that a run goes on from, with its tokenizer and its name."""
+
+    name: str
+    model: Transformer
+    tokenizer: PairTokenizer
+
+    def describe(self) -> dict[str, str]:
+        """What the run's record says about it: its name and a hash of its weights."""
+        digest = hashlib.sha256()
+        for name, weight in self.model.named_parameters():
+            digest.update(name.encode())
+            digest.update(weight.detach().cpu().numpy().tobytes())
+        return {"model": self.name, "weights_sha256": digest.hexdigest()}
+
+
+def describe_data(
+    plan: Recipe, train: Pairs, valid: Pairs, start: InitFrom | None
+) -> dict[str, Any]:
+    """What decides the vocabulary and the tokenized pairs: settings, own files, and
+    the model that the run goes on from.
+    """
+    names = "corpus src tgt vocab_size joint moses lowercase max_tokens"
+    names += " train_split valid_split"
+    found = {name: getattr(plan, name) for name in names.split()}
+    sides = (("train", train), ("valid", valid))
+    files = {name: _files(each) for name, each in sides if _files(each)}
+    found |= {"files": files} if files else {}
+    return found | ({"init_from": start.describe()} if start else {})
+
+
+def _files(pairs: Pairs) -> dict[str, dict[str, Any]]:
+    """Size and hash of the files that the pairs are read from."""
+    if not isinstance(pairs, ParallelFiles):
+        return {}
+    return {path.name: fingerprint(path) for path in (pairs.src_path, pairs.tgt_path)}
+
+
+def check_data(folder: Path, wanted: dict[str, Any]) -> None:
+    """See that a folder may hold a run's data.
+
+    Raises: UserError when it has another recipe's, of files that have changed since, or
+    something else altogether.
+    """
+    check_no_links(*folder.glob("*"))
+    described = folder / "recipe.json"
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    found = read_json(described) if described.exists() else None
+    if found is None and not all(name.startswith(".") for name in names):
+        made = f"{folder} was not made by a run"
+        raise UserError(f"{made}: move it away or choose another folder for the run")
+    if found is None or found == wanted or not names & {"train", "valid"}:
+        return
+    remedy = "choose another folder, or start anew in this one with --overwrite"
+    if found | {"files": wanted.get("files")} == wanted:
+        raise UserError(f"the files of pairs changed since {folder} was made: {remedy}")
+    raise UserError(
+        f"{folder} holds the data of another recipe, described in {described}: {remedy}"
+    )
+
+
+def prepare_data(
+    plan: Recipe,
+    folder: Path,
+    train: Pairs,
+    valid: Pairs,
+    start: InitFrom | None = None,
+) -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs, dict[str, Any]]:
+    """The vocabulary and the tokenized pairs in `folder`, made unless they are there,
+    and what the run's record says of them.
+
+    The vocabulary is that of `start`, if there is one.
+    Raises: UserError when the folder holds other data, or can't be written.
+    """
+    described, wanted = folder / "recipe.json", describe_data(plan, train, valid, start)
+    check_data(folder, wanted)
+    if not described.exists() or read_json(described) != wanted:
+        # what a recipe left that got no further than its vocabulary
+        for name in (MANIFEST, "text.json"):
+            (folder / name).unlink(missing_ok=True)
+        write_json(described, wanted)
+    sweep(folder)
+    tokenizer = start.tokenizer if start else _vocabulary(plan, folder, train)
+    tokenizer.check_trainable()
+    if not (folder / MANIFEST).exists():
+        write_manifest(folder, "prepare")
+    sides = [
+        _tokenized(folder / name, pairs, tokenizer, plan.max_tokens)
+        for name, pairs in (("train", train), ("valid", valid))
+    ]
+    names = ("files", "init_from")
+    record: dict[str, Any] = {n: wanted[n] for n in names if n in wanted}
+    return tokenizer, sides[0], sides[1], record
+
+
+def _tokenized(
+    folder: Path, pairs: Pairs, tokenizer: PairTokenizer, max_tokens: int
+) -> TokenizedPairs:
+    """The pairs of a folder, tokenized unless they are there."""
+    if not folder.exists():
+        TokenizedPairs.build(pairs, tokenizer, folder, max_tokens)
+    found = TokenizedPairs.open(folder)
+    sizes = tokenizer.src_vocab_size, tokenizer.tgt_vocab_size
+    for ids, size in zip((found.src_tokens, found.tgt_tokens), sizes, strict=True):
+        if ids.min() < 0 or ids.max() >= size:
+            raise UserError(
+                f"{folder} has tokens of another vocabulary: delete it, and the next "
+                "run makes it again"
+            )
+    return found
+
+
+def _vocabulary(plan: Recipe, folder: Path, train: Pairs) -> PairTokenizer:
+    """The vocabulary in the folder, learned unless it is there."""
+    if not (folder / "text.json").exists():
+        styles = {"moses": plan.moses, "lowercase": plan.lowercase}
+        given = train, plan.src, plan.tgt, plan.vocab_size
+        train_tokenizer(*given, joint=plan.joint, **styles).save(folder)
+    return PairTokenizer.load(folder)

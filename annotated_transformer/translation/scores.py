@@ -1,0 +1,113 @@
+"""Scores of a whole system: BLEU, chrF, and their signatures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from ..data.pair_tokenizer import moses_tokenize
+from .bleu import moses_tokens, split_compounds
+from .references import reference_files
+
+
+@dataclass(frozen=True)
+class SystemScore:
+    """One score of one output file.
+
+    Precisions are in per cent, lengths in tokens; chrF has neither.
+    """
+
+    name: str
+    value: float
+    signature: str
+    precisions: tuple[float, ...] = ()
+    hypothesis_length: int = 0
+    reference_length: int = 0
+
+
+def bleu_score(
+    name: str,
+    metric: BLEU,
+    files: Sequence[Sequence[str]],
+    tokenizer: str | None = None,
+) -> SystemScore:
+    """Let sacreBLEU score `files`: the hypotheses, then each file of references."""
+    hypotheses, *references = files
+    result = metric.corpus_score(hypotheses, references)
+    signature = metric.get_signature()
+    if tokenizer is not None:
+        signature.update("tok", tokenizer)
+    return SystemScore(
+        name,
+        result.score,
+        str(signature),
+        tuple(result.precisions),
+        result.sys_len,
+        result.ref_len,
+    )
+
+
+def chrf_score(name: str, metric: CHRF, files: Sequence[Sequence[str]]) -> SystemScore:
+    """Let sacreBLEU compute chrF of `files`, the hypotheses followed by each file of
+    references.
+    """
+    hypotheses, *references = files
+    value = metric.corpus_score(hypotheses, references).score
+    return SystemScore(name, value, str(metric.get_signature()))
+
+
+def scores(
+    hypotheses: Sequence[str],
+    references: Sequence[str] | Sequence[Sequence[str]],
+    language: str,
+) -> list[SystemScore]:
+    """Score one output file by every convention; `language` is that of the text, such
+    as "de".
+
+    The texts are plain: detokenised, cased, one sentence a line.
+
+    Raises:
+        UserError: as `reference_files`.
+    """
+    files = [list(hypotheses), *reference_files(hypotheses, references)]
+    tool = f"moses-{language}-sacremoses-{version('sacremoses')}"
+    moses = [moses_tokens(file, language) for file in files]
+    lowered = [moses_tokenize(file, language, True) for file in files]
+    split = [[split_compounds(line) for line in file] for file in moses]
+    counted = BLEU(tokenize="none", smooth_method="none", force=True)
+    lower_counted = BLEU(
+        tokenize="none", smooth_method="none", force=True, lowercase=True
+    )
+    return [
+        bleu_score("BLEU 13a", BLEU(), files),
+        bleu_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
+        bleu_score("BLEU intl", BLEU(tokenize="intl"), files),
+        bleu_score("BLEU Moses", counted, moses, tool),
+        bleu_score(
+            "BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"
+        ),
+        bleu_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
+        chrf_score("chrF", CHRF(), files),
+        chrf_score("chrF++", CHRF(word_order=2), files),
+    ]
+
+
+def format_scores(results: Sequence[SystemScore]) -> str:
+    """A plain-text table: one line a score with its value, precisions, lengths and
+    signature.
+    """
+    width = max((len(score.name) for score in results), default=0)
+    rows = []
+    for score in results:
+        shares = "/".join(f"{share:.1f}" for share in score.precisions)
+        lengths = (
+            f"{score.hypothesis_length}:{score.reference_length}"
+            if score.precisions
+            else ""
+        )
+        rows.append(
+            f"{score.name:<{width}}  {score.value:6.2f}  {shares:<19}  {lengths:<13}  "
+            f"{score.signature}"
+        )
+    return "\n".join(rows)

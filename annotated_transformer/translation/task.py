@@ -1,0 +1,240 @@
+"""A translation run: from a recipe and its pairs, or from a trained model."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..data.batching import Batch, batches
+from ..data.pair_tokenizer import PairTokenizer
+from ..data.tokenized_pairs import TokenizedPairs
+from ..errors import UserError
+from ..model.memory import check_room
+from ..model.transformer import Transformer
+from ..performance.update import fast_training, fused_adam
+from ..training.config import TrainingConfig
+from ..training.distributed import World, first_process_first, join_world
+from ..training.log import Report
+from ..training.recipes import Recipe
+from ..training.run import Run, claim_place, lock_folder
+from ..training.task import Position, SummedLoss, Task
+from ..training.trainer import (
+    paper_schedule,
+    seed_update,
+    summed_loss,
+    validation_loss,
+)
+from .prepared_data import InitFrom, prepare_data
+
+Pairs = Iterable[tuple[str, str]]
+
+
+class TranslationTask(Task):
+    """A translation model, its tokenizer, and tokenized pairs of training and
+    validation.
+    """
+
+    config: TrainingConfig
+    shardable = True
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: PairTokenizer,
+        train: TokenizedPairs,
+        valid: TokenizedPairs,
+        config: TrainingConfig,
+        data: dict[str, Any] | None = None,
+    ):
+        super().__init__(model, config, tokenizer)
+        self.train, self.valid, self.data = train, valid, data or {}
+        self.objective = fast_training(model, config.label_smoothing)
+
+    def loss(self, objective: nn.Module, batch: Batch) -> Tensor:
+        """The smoothed loss, summed over target tokens."""
+        return summed_loss(objective, batch)
+
+    def batches(self, start: Position) -> Iterator[tuple[Position, Batch]]:
+        """Pairs of similar length (§5.1)."""
+        size = self.config.batch_tokens // self.config.micro_batches
+        return batches(self.train, size, self.config.seed, start)
+
+    def evaluate(self, loss: SummedLoss) -> dict[str, float]:
+        """The unsmoothed loss per target token, and the perplexity."""
+        found = validation_loss(self.objective, self.valid, self.config, loss)
+        return {"loss": found, "perplexity": float(np.exp(found))}
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Adam (§5.3)."""
+        return fused_adam(self.model)
+
+    def schedule(self, step: int) -> float:
+        """Equation (3)."""
+        return paper_schedule(self.config, self.model.config.d_model)(step)
+
+    def describe(self) -> dict[str, Any]:
+        """The size of the data, and where it comes from."""
+        sides: dict[str, Any] = {}
+        for name, pairs in (("train", self.train), ("valid", self.valid)):
+            sides[f"{name}_pairs"] = len(pairs)
+            sides[f"{name}_tokens"] = int(pairs.tgt_lengths.sum())
+        return {"data": sides | self.data}
+
+    def notes(self) -> dict[str, int]:
+        """How many pairs were too long, if any."""
+        dropped = {"train": self.train.dropped, "valid": self.valid.dropped}
+        if not any(dropped.values()):
+            return {}
+        return {f"dropped_{name}": count for name, count in dropped.items()}
+
+
+PEAK = 3e-4
+FINE_TUNING = TrainingConfig(
+    steps=2_000,
+    batch_tokens=2_048,
+    warmup=50,
+    peak=PEAK,
+    log_every=25,
+    save_every=25,
+    keep=5,
+    patience=4,
+)
+
+
+def fine_tune(plan: Recipe, start: InitFrom) -> Recipe:
+    """The pairs of a recipe, for a run that goes on from a trained model."""
+    config, tokenizer = start.model.config, start.tokenizer
+    return replace(
+        plan,
+        training=FINE_TUNING,
+        vocab_size=tokenizer.tgt_vocab_size,
+        joint=tokenizer.joint,
+        moses=tokenizer.moses,
+        lowercase=tokenizer.lowercase,
+        max_tokens=min(plan.max_tokens, config.max_length),
+    )
+
+
+def check_start(
+    plan: Recipe, start: InitFrom, pairs: Pairs, sample: int = 1_000
+) -> None:
+    """See that a model fits the languages of a recipe and the beginning of its text.
+
+    Raises: UserError for other languages, for longer sentences than the model reads, or
+    when more than one token in twenty is unknown.
+    """
+    tokenizer = start.tokenizer
+    sides = (plan.src, tokenizer.src_lang), (plan.tgt, tokenizer.tgt_lang)
+    for wanted, found in sides:
+        if found not in (wanted, "und"):
+            known = f"{tokenizer.src_lang} to {tokenizer.tgt_lang}"
+            raise UserError(
+                f"{start.name} translates {known}, and the text is {plan.src} to "
+                f"{plan.tgt}: choose another model to go on from"
+            )
+    if plan.max_tokens > (limit := start.model.config.max_length):
+        raise UserError(
+            f"max_tokens is {plan.max_tokens}: {start.name} reads at most {limit}"
+        )
+    first = TokenizedPairs.build(islice(pairs, sample), tokenizer)
+    for language, tokens in (
+        (plan.src, first.src_tokens),
+        (plan.tgt, first.tgt_tokens),
+    ):
+        if (share := float(np.mean(tokens == tokenizer.unk_id))) > 0.05:
+            raise UserError(
+                f"{share:.0%} of the {language} tokens are unknown to the tokenizer of "
+                f"{start.name}: choose a model that knows this script"
+            )
+
+
+def prepare(
+    plan: Recipe,
+    folder: str | Path,
+    train: Pairs,
+    valid: Pairs,
+    report: Report = lambda record: None,
+    device: str | torch.device | None = None,
+    init_from: InitFrom | None = None,
+    overwrite: bool = False,
+) -> Run:
+    """A run ready for `fit`: its data in its folder, the model from the recipe's seed
+    or, with its tokenizer, from `init_from`.
+
+    `train` and `valid` are read more than once: lists, or corpora that can be read
+    again. `device` is a GPU where there is one, unless named. `overwrite` deletes the
+    run that the folder holds.
+    Raises: UserError for pairs that can be read only once, a folder that holds
+    something else, or a model to start from that doesn't fit.
+    """
+    if iter(train) is train or iter(valid) is valid:
+        problem = "train and valid are read more than once"
+        raise UserError(f"{problem}: give lists or corpora, not iterators")
+    if init_from:
+        check_start(plan, init_from, train)
+    folder, world = Path(folder), join_world(plan.training.timeout, device)
+    here = world.device.type == "cpu" and not plan.training.sharded
+    check_room(plan.architecture, copies=4 if here else 1)
+    with first_process_first(world):
+        _check_place(folder, world, overwrite)
+        with lock_folder(folder, world):
+            tokenizer, *sides, data = prepare_data(
+                plan, folder / "data", train, valid, init_from
+            )
+    model = init_from.model if init_from else _new_model(plan, tokenizer)
+    ids = {"pad_id": model.config.pad_id, "bos_id": model.config.bos_id}
+    known, held = (replace(pairs, **ids) for pairs in sides)
+    task = TranslationTask(model, tokenizer, known, held, plan.training, data)
+    return Run(task, folder, world, report)
+
+
+def _check_place(folder: Path, world: World, overwrite: bool) -> None:
+    claim_place(folder, world, overwrite)
+    if not (world.first or (folder / "data").exists()):
+        made = f"{folder / 'data'} was made by the first process and is not here"
+        raise UserError(f"{made}: name a folder that all can see")
+
+
+def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
+    from ..after.since_2017 import Since2017Config, assemble
+
+    seed_update(plan.training.seed, 0)
+    config = replace(
+        plan.architecture,
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        shared_vocab=plan.joint,
+    )
+    changed = isinstance(config, Since2017Config)
+    return assemble(config) if changed else Transformer(config)
+
+
+def dry(plan: Recipe, updates: int = 3) -> Recipe:
+    """The recipe with the same model and batches, and only a few updates."""
+    keep = min(updates, plan.training.keep)
+    few = {"steps": updates, "log_every": 1, "save_every": 1, "keep": keep}
+    return replace(plan, training=replace(plan.training, **few))
+
+
+@dataclass(frozen=True)
+class FirstPairs:
+    """The first `count` pairs of a corpus, which can be read again and again.
+
+    Raises: UserError for an iterator.
+    """
+
+    pairs: Pairs
+    count: int
+
+    def __post_init__(self) -> None:
+        if iter(self.pairs) is self.pairs:
+            problem = "an iterator can be read only once"
+            raise UserError(f"{problem}: give a list or a corpus")
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return islice(iter(self.pairs), self.count)

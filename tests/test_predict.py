@@ -1,0 +1,163 @@
+"""The book's questions: a reader chooses by mouse, by keyboard or by number, and the
+output comes after.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, Browser
+from sphinx.application import Sphinx
+
+BOOK = Path(__file__).resolve().parent.parent / "book"
+PAGE = """
+# Questions
+
+:::{predict} How many *sides*?
+:right: 2
+- two
+- three
+- four
+
+A triangle has **three**.
+:::
+
+```{raw} html
+<div class="cell"><div class="cell_output"><p id="out">3</p></div></div>
+```
+
+## A number
+
+:::{predict} The root of two?
+:number: 1.414
+:within: 0.05
+Between 1.4 and 1.5.
+:::
+"""
+SEEN = "getComputedStyle(document.querySelector('#out')).visibility"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page with two questions."""
+    folder = tmp_path_factory.mktemp("predict")
+    (folder / "index.md").write_text(PAGE)
+    settings = {
+        "extensions": ["myst_parser", "predict"],
+        "myst_enable_extensions": ["colon_fence"],
+        "html_static_path": [str(BOOK / "_static")],
+        "html_css_files": ["book.css"],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BOOK / "_ext")
+        app = Sphinx(
+            folder, None, folder / "out", folder / "tree", "html", settings, status=None
+        )
+        app.build()
+    assert app.statuscode == 0
+    return (folder / "out" / "index.html").as_uri()
+
+
+@pytest.fixture
+def window(browser: Browser, page: str) -> Browser:
+    """The page, opened."""
+    browser.open("about:blank")
+    browser.open(page)
+    return browser
+
+
+@pytest.fixture
+def about(window: Browser) -> Callable[[str], object]:
+    """Ask something of a part of the first question."""
+    return lambda part: window.run(f"document.querySelector('.predict {part}")
+
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+
+
+def test_choosing_by_keyboard(window, about):
+    """The arrow keys choose; Enter, and not the choice alone, tells."""
+    assert window.run(SEEN) == "hidden"
+    about("input').focus()")
+    window.press("ArrowRight")
+    assert about("input:checked').value") == "2"
+    assert not about("details').open")
+    window.press("Enter")
+    assert (
+        about("details').open") and about("[role=status]').textContent") == "✓ Right."
+    )
+    window.wait(f"{SEEN} === 'visible'")
+
+
+def test_a_wrong_choice(window, about):
+    about("button').click()")
+    assert about("[role=status]').textContent") == "Choose an answer first."
+    about('input[value="3"]\').click()')
+    about("button').click()")
+    assert about("[role=status]').textContent").startswith("✗ Not so")
+    assert "three" in about("details').textContent")
+    window.wait(f"{SEEN} === 'visible'")
+
+
+def test_opening_the_answer_shows_the_output(window, about):
+    about("summary').click()")
+    window.wait(f"{SEEN} === 'visible'")
+
+
+def test_a_link_to_the_output_shows_it(browser, page):
+    browser.open("about:blank")
+    browser.open(f"{page}#out")
+    assert browser.run(SEEN) == "visible"
+
+
+@pytest.mark.parametrize(
+    ("typed", "verdict"), [("1.4", "right"), ("1.5", "wrong"), ("-1.41", "wrong")]
+)
+def test_a_number(window, typed, verdict):
+    window.run("document.querySelector('[type=number]').focus()")
+    window.call("Input.insertText", text=typed)
+    window.press("Enter")
+    found = window.run("document.querySelectorAll('.predict')[1].dataset.verdict")
+    assert found == verdict
+
+
+def test_names_for_a_screen_reader(window):
+    """Each choice and the number have a name, and the group has the question."""
+    tree = window.call("Accessibility.getFullAXTree")["nodes"]
+    named = {
+        (each["role"]["value"], each.get("name", {}).get("value", ""))
+        for each in tree
+        if not each["ignored"]
+    }
+    assert ("group", "How many sides?") in named
+    assert {("radio", words) for words in ("two", "three", "four")} <= named
+    assert ("spinbutton", "The root of two?") in named
+
+
+def test_without_script(browser, page):
+    """The answer is folded, nothing waits, and no dead button stands there."""
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open("about:blank")
+        browser.call("Page.navigate", url=page)
+        browser.wait(
+            "document.readyState === 'complete' && !!document.querySelector('.predict')"
+        )
+        assert browser.run(SEEN) == "visible"
+        assert not browser.run("document.querySelector('.predict details').open")
+        assert not browser.run(
+            "document.querySelector('.predict button').checkVisibility()"
+        )
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_in_print(window):
+    """The answer is open and the output is there."""
+    window.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert window.run(SEEN) == "visible"
+        why = "document.querySelector('.predict details p + p').checkVisibility"
+        assert window.run(f"{why}({{ contentVisibilityAuto: true }})")
+    finally:
+        window.call("Emulation.setEmulatedMedia", media="")

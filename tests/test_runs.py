@@ -1,0 +1,121 @@
+"""A run of each model type: stopped and gone on with, refused, overwritten, opened."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tasks import TASKS
+
+from annotated_transformer import UserError, load
+from annotated_transformer.cli.training import train_run
+from annotated_transformer.training.run import fit, start_run
+from annotated_transformer.training.task import train_task
+
+WEIGHTS = "model.safetensors"
+
+
+def run(name: str, folder: Path, report=lambda record: None, overwrite=False, **given):
+    """Train a tiny model of a type in a folder."""
+    return fit(start_run(TASKS[name](**given), folder, "cpu", report, overwrite))
+
+
+def records(folder: Path) -> list[dict]:
+    """What a run logged, without its clocks."""
+    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+    clocks = ("seconds", "_per_second")
+    return [{n: v for n, v in r.items() if not n.endswith(clocks)} for r in lines]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_resumed_equals_uninterrupted_and_the_model_opens(name, tmp_path):
+    stopped = []
+
+    def stop(record):
+        if record["event"] == "update" and record["step"] >= 5 and not stopped:
+            stopped.append(record["step"])
+            signal.raise_signal(signal.SIGTERM)
+
+    (straight, halved), each = (tmp_path / n for n in ("straight", "halved")), {}
+    if name in ("classifier", "vision"):  # a log line for each of three passes
+        each = {"epochs": 0, "steps": 12, "log_every": 2, "save_every": 4}
+    assert run(name, straight, **each) == "finished"
+    assert run(name, halved, stop, **each) == "interrupted" and stopped == [6]
+    torch.rand(100)
+    assert run(name, halved, **each) == "finished"
+    assert records(halved) == records(straight)
+    one, other = (load_file(f / "model" / WEIGHTS) for f in (straight, halved))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    assert load(straight, device="cpu").config.model_type == name
+
+
+@pytest.mark.parametrize("name", ["transformer", "classifier"])
+def test_another_run_is_refused_and_overwritten_on_demand(name, tmp_path):
+    assert run(name, tmp_path / "r") == "finished"
+    with pytest.raises(UserError, match="seed is 1 there and 2 here.*--overwrite"):
+        run(name, tmp_path / "r", seed=2)
+    assert run(name, tmp_path / "r", seed=2, overwrite=True) == "finished"
+    assert json.loads((tmp_path / "r/run.json").read_text())["training"]["seed"] == 2
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match="holds no run: choose another folder"):
+            run(name, tmp_path / "other", overwrite=overwrite)
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
+
+
+def test_passes_decide_the_steps_and_the_best_one_is_kept(tmp_path):
+    assert run("classifier", tmp_path / "r", epochs=3) == "finished"
+    found = [r for r in records(tmp_path / "r") if r["event"] == "validation"]
+    assert [record["step"] for record in found] == [4, 8, 12]
+    best = min(found, key=lambda record: record["loss"])["step"]
+    folders = (f"checkpoints/step-{best:08d}", "model")
+    kept, final = (load_file(tmp_path / "r" / f / WEIGHTS) for f in folders)
+    assert all(torch.equal(final[key], kept[key]) for key in kept)
+
+
+@pytest.mark.parametrize("name", ["transformer", "classifier", "series"])
+def test_training_without_a_folder_is_the_same(name, tmp_path):
+    given = {"select": "best"}
+    assert run(name, tmp_path / "r", **given) == "finished"
+    task = TASKS[name](**given)
+    points = list(train_task(task))
+    found = [r["loss"] for r in records(tmp_path / "r") if r["event"] == "validation"]
+    assert [point["loss"] for point in points] == pytest.approx(found, rel=1e-6)
+    final = load_file(tmp_path / "r" / "model" / WEIGHTS)
+    assert all(torch.equal(final[n], p) for n, p in task.model.named_parameters())
+
+
+def test_a_full_disk_is_told_before_the_run(tmp_path, monkeypatch):
+    from annotated_transformer.training import run_state
+
+    monkeypatch.setattr(
+        run_state, "disk_usage", lambda _: type("Disk", (), {"free": 9})
+    )
+    with pytest.raises(UserError, match="checkpoints take .* and 0.0 GB are free"):
+        run("series", tmp_path / "r")
+
+
+def test_sharding_is_for_translation(tmp_path):
+    with pytest.raises(UserError, match="sharded is for translation models"):
+        run("series", tmp_path / "r", sharded=True)
+
+
+def test_tensorboard_shows_the_losses_of_the_log(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    begun = start_run(TASKS["series"](), tmp_path / "r", "cpu")
+    assert train_run(begun, "tensorboard") == 0
+    shown = EventAccumulator(str(tmp_path / "r" / "tensorboard"))
+    shown.Reload()
+    for event in ("update", "validation"):
+        found = [(e.step, e.value) for e in shown.Scalars(f"{event}/loss")]
+        logged = [
+            (r["step"], pytest.approx(r["loss"]))
+            for r in records(tmp_path / "r")
+            if r["event"] == event
+        ]
+        assert found == logged and found

@@ -1,0 +1,351 @@
+"""What a reader can touch in the book: the numbers are Python's, and a hand, a keyboard
+and a reader without script all get something.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from browser import CHROMIUM, Browser
+from sphinx.application import Sphinx
+
+from annotated_transformer.model.attention import attention
+from annotated_transformer.model.config import preset
+from annotated_transformer.model.costs import flops_by_part, parameters_by_part
+from annotated_transformer.model.layers import DecoderLayer
+from annotated_transformer.model.position import sinusoids
+from tools import depth, figure_one, touch
+
+BOOK = touch.ROOT / "book"
+PARTS = dict(touch.parts())
+needs_node = pytest.mark.skipif(not shutil.which("node"), reason="no node")
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+
+
+def in_node(name: str, expression: str) -> Any:
+    """The value of a piece of JavaScript that knows a script's functions as `it`."""
+    script = f"const it = require({json.dumps(str(touch.TOUCH / name))});"
+    show = f"process.stdout.write(JSON.stringify({expression}))"
+    done = subprocess.run(
+        ["node", "-e", script + show], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+# -- numbers ---------------------------------------------------------------------------
+
+
+@needs_node
+@pytest.mark.parametrize("d_k", [1, 3, 4])
+@pytest.mark.parametrize("masked", [True, False])
+def test_attention_is_pythons(d_k, masked):
+    torch.manual_seed(d_k)
+    query, key, value = (
+        torch.randn(5, size, dtype=torch.float64) for size in (4, 4, 2)
+    )
+    mask = torch.rand(5, 5) > 0.4
+    mask[:, 2], mask[4] = True, False  # the last row may attend nowhere
+    given = {
+        "query": query.tolist(),
+        "key": key.tolist(),
+        "value": value.tolist(),
+        "d_k": d_k,
+    }
+    if masked:
+        given["mask"] = mask.tolist()
+    found = in_node("attention-sheet.js", f"it.attention({json.dumps(given)})")
+    output, weights = attention(
+        query[:, :d_k], key[:, :d_k], value, mask if masked else None
+    )
+    for name, expected in (("weights", weights), ("output", output)):
+        # JSON has null for NaN
+        rows = [[float("nan") if x is None else x for x in row] for row in found[name]]
+        assert torch.allclose(
+            torch.tensor(rows, dtype=torch.float64), expected, equal_nan=True
+        )
+
+
+@needs_node
+def test_temperature_and_scale():
+    """A temperature of 2 halves the scores; without the scale they are the products."""
+    given = json.dumps({**PARTS["attention-sheet"], "temperature": 2, "scale": False})
+    found = in_node("attention-sheet.js", f"it.attention({given})")
+    assert found["scores"] == [[x / 2 for x in row] for row in found["products"]]
+
+
+@needs_node
+@pytest.mark.parametrize("d_model", [16, 128, 512])
+def test_codes_are_pythons(d_model):
+    codes = sinusoids(101, d_model)
+    found = in_node(
+        "position-clocks.js", f"[0, 7, 100].map((p) => it.code(p, {d_model}))"
+    )
+    assert torch.allclose(torch.tensor(found), codes[[0, 7, 100]], atol=1e-6)
+    dot = in_node("position-clocks.js", f"it.product(30, 34, {d_model})")
+    assert dot == pytest.approx((codes[30] @ codes[34]).item(), abs=1e-3)
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["base", "big"])
+def test_costs_are_pythons(name):
+    config, length = preset(name), 31
+    found = in_node("cost-sheet.js", f"it.costs({{...it.PRESETS.{name}, length: 31}})")
+    parameters = parameters_by_part(config)
+    assert parameters.pop("positions") == 0
+    assert found["parameters"] == parameters
+    assert found["flops"] == flops_by_part(config, length, length)
+    memory = torch.empty(1, length, config.d_model, device="meta")
+    with torch.device("meta"):
+        _, source = DecoderLayer(config).start(memory)
+    bytes_of = 4 * config.N * (source.key.numel() + source.value.numel())
+    assert found["cache"] == {"of the target": bytes_of, "of the source": bytes_of}
+
+
+@pytest.mark.parametrize("way", depth.WAYS)
+def test_recorded_depth_is_measured(way):
+    """The record of two depths comes out again; other machines round otherwise."""
+    recorded = json.loads(depth.FILE.read_text())["runs"][way]
+    for N in (1, 4):
+        for name, values in depth.run(way, N).items():
+            assert recorded[N - 1][name] == pytest.approx(values, rel=0.02)
+
+
+def test_recorded_figure_is_what_the_model_does():
+    recorded, found = json.loads(figure_one.FILE.read_text()), figure_one.figure()
+    assert [step["box"] for step in recorded["steps"]] == [
+        step["box"] for step in found["steps"]
+    ]
+    for kept, step in zip(recorded["steps"], found["steps"], strict=True):
+        for name in {"vectors", "weights"} & step.keys():
+            assert torch.allclose(
+                torch.tensor(kept[name]), torch.tensor(step[name]), atol=0.02
+            )
+    for best, token in zip(
+        found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
+    ):
+        assert best[0][0] == token  # each position names the token after it
+
+
+@needs_node
+@pytest.mark.parametrize("name", PARTS)
+def test_drawing_is_what_the_script_draws(name):
+    """Else: python -m tools.touch."""
+    still = (touch.TOUCH / f"{name}.svg").read_text(encoding="utf-8")
+    assert still == touch.still(name, PARTS[name])
+
+
+# -- in the page -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page with all parts, far down."""
+    folder = tmp_path_factory.mktemp("touch")
+    text = '# Touch\n\n```{raw} html\n<div style="height: 4000px"></div>\n```\n\n'
+    for name, values in PARTS.items():
+        text += f":::{{touch}} {name}\n{json.dumps(values)}\n:::\n\n"
+    (folder / "index.md").write_text(text)
+    settings = {
+        "extensions": ["myst_parser", "touch"],
+        "myst_enable_extensions": ["colon_fence"],
+        "html_static_path": [str(BOOK / "_static")],
+        "html_css_files": ["book.css"],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BOOK / "_ext")
+        app = Sphinx(
+            folder, None, folder / "out", folder / "tree", "html", settings, status=None
+        )
+        app.build()
+    assert app.statuscode == 0
+    return (folder / "out" / "index.html").as_uri()
+
+
+@pytest.fixture
+def near(browser: Browser, page: str) -> Callable[..., Browser]:
+    """Go to one part of the page, in a window of some width."""
+
+    def go(name: str, width: int = 1280) -> Browser:
+        browser.resize(width, 800)
+        browser.errors = []
+        browser.open("about:blank")
+        browser.open(page)
+        browser.run(f"document.querySelector('{name}').scrollIntoView()")
+        browser.wait(f"!!document.querySelector('{name} .told')?.textContent", 20)
+        browser.wait("[...document.styleSheets].some((s) => /touch.css/.test(s.href))")
+        return browser
+
+    return go
+
+
+def told(window: Browser, name: str) -> str:
+    """What a part says."""
+    return window.run(f"document.querySelector('{name} .told').textContent")
+
+
+def press(window: Browser, key: str) -> None:
+    """An arrow key up or down, or one that `Browser.press` knows."""
+    codes = {"ArrowUp": 38, "ArrowDown": 40, " ": 32}
+    if key not in codes:
+        window.press(key)
+        return
+    about = {"key": key, "code": key.strip() or "Space"}
+    more = {"windowsVirtualKeyCode": codes[key]} | ({"text": " "} if key == " " else {})
+    window.call("Input.dispatchKeyEvent", type="keyDown", **about, **more)
+    window.call("Input.dispatchKeyEvent", type="keyUp", **about, **more)
+
+
+@needs_chromium
+def test_far_away_nothing_loads(browser, page):
+    browser.resize(1280, 800)
+    browser.open("about:blank")
+    browser.requests = []
+    browser.open(page)
+    assert not [each for each in browser.requests if "/touch/" in each]
+    assert browser.run("document.querySelectorAll('.touch svg').length") == len(PARTS)
+
+
+@needs_chromium
+def test_a_query_is_edited_and_a_word_masked(near):
+    window = near("attention-sheet")
+    assert "twenty looks most at first (0.67)" in told(window, "attention-sheet")
+    window.run("document.querySelector('[data-part=query]').focus()")
+    press(window, "ArrowUp")  # 2 to 2.5: a sharper question
+    assert "twenty looks most at first (0.77)" in told(window, "attention-sheet")
+    window.run("document.querySelector('attention-sheet [aria-pressed]').focus()")
+    window.press("ArrowRight")
+    press(window, " ")
+    assert "twenty looks most at twenty" in told(window, "attention-sheet")
+    window.run("document.querySelector('[data-mask=causal]').click()")
+    assert "twenty looks most at twenty (1.00)" in told(window, "attention-sheet")
+    window.run("document.querySelector('[data-mask=again]').click()")
+    assert "twenty looks most at first (0.67)" in told(window, "attention-sheet")
+
+
+@needs_chromium
+def test_each_grid_is_one_stop_of_the_tab_key(near):
+    window = near("attention-sheet")
+    window.run("document.querySelector('[data-part=query]').focus()")
+    seen = "document.activeElement.ariaLabel || document.activeElement.name"
+    window.press("ArrowRight")
+    assert window.run(seen) == "query of twenty, entry 2"
+    window.press("Tab")
+    assert window.run(seen) == "key of twenty, entry 1"
+    window.press("Tab")
+    window.press("Tab")
+    assert window.run(seen) == "d_k"
+
+
+@needs_chromium
+def test_print_has_the_drawing(near):
+    """And a screen what answers to a hand."""
+    window = near("cost-sheet")
+    for media, shown in (("screen", ".part"), ("print", ".drawing")):
+        window.call("Emulation.setEmulatedMedia", media=media)
+        for part in (".part", ".drawing"):
+            visible = f"document.querySelector('cost-sheet {part}').checkVisibility()"
+            assert window.run(visible) == (part == shown)
+    window.call("Emulation.setEmulatedMedia", media="")
+
+
+@needs_chromium
+def test_a_position_is_dragged_and_moved_by_keys(near):
+    window = near("position-clocks")
+    assert told(window, "position-clocks").startswith("The codes of 30 and 34 ")
+    box = window.run(
+        "(({ x, y, width, height }) => [x, y, width, height])(document"
+        ".querySelector('position-clocks .part .grip').getBoundingClientRect())"
+    )
+    y = box[1] + box[3] / 2
+    for kind, share in (
+        ("mousePressed", 0.3),
+        ("mouseMoved", 0.6),
+        ("mouseReleased", 0.6),
+    ):
+        window.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=box[0] + share * box[2],
+            y=y,
+            button="left",
+            buttons=1,
+            clickCount=1,
+        )
+    assert told(window, "position-clocks").startswith("The codes of 60 and 64 ")
+    angles = (
+        "[...document.querySelectorAll('.part .turn')].map((each) => each.textContent)"
+    )
+    before = window.run(angles)
+    window.run("document.querySelector('[name=position]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "position-clocks").startswith("The codes of 61 and 65 ")
+    assert window.run(angles) == before  # a shift is a rotation, from anywhere
+
+
+@needs_chromium
+def test_costs_follow_what_is_typed(near):
+    window = near("cost-sheet")
+    assert told(window, "cost-sheet").startswith("63")
+    window.run("document.querySelector('[name=h]').select()")
+    window.call("Input.insertText", text="7")
+    assert "can't be cut into 7 heads" in told(window, "cost-sheet")
+    window.run("document.querySelector('[name=h]').select()")
+    window.call("Input.insertText", text="0")
+    assert told(window, "cost-sheet") == "h is a whole number from 1 to 1024."
+    window.run("document.querySelector('[data-preset=big]').click()")
+    assert told(window, "cost-sheet").startswith("214 M parameters")
+
+
+@needs_chromium
+def test_depth_follows_the_slider(near):
+    window = near("layer-depth")
+    before = told(window, "layer-depth")
+    window.run("document.querySelector('layer-depth [name=N]').focus()")
+    press(window, "ArrowRight")
+    assert before.startswith("On top of 12 post-norm")
+    assert told(window, "layer-depth").startswith("On top of 13 post-norm")
+
+
+@needs_chromium
+def test_figure_one_is_walked_through(near):
+    window = near("figure-one")
+    assert told(window, "figure-one").startswith("embedding: 7 × 128")
+    window.run("document.querySelector('figure-one [data-by=\\'1\\']').click()")
+    assert told(window, "figure-one").startswith("+ positions: 7 × 128")
+    tap = "document.querySelector('figure-one [data-box=cross-attention] rect')"
+    for layer in (1, 2, 1):  # a second tap goes to the next layer
+        window.run(f"{tap}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+        assert told(window, "figure-one").startswith(f"cross-attention, layer {layer}:")
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", PARTS)
+def test_controls_have_names_and_room(near, name):
+    """Each control is named, 24 px or more, and the page fits a telephone."""
+    window = near(name, 390)
+    assert window.run("document.documentElement.scrollWidth") <= 390
+    small = window.run(
+        f"[...document.querySelectorAll('{name} :is(input, button, select)')]"
+        ".map((each) => [each.outerHTML, each.getBoundingClientRect()])"
+        ".filter(([, box]) => box.width < 24 || box.height < 24).map(([it]) => it)"
+    )
+    assert small == []
+    unnamed = window.run(
+        f"[...document.querySelectorAll('{name} :is(input, select, button)')].filter("
+        "(each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())"
+        ".length"
+    )
+    assert unnamed == 0 and window.errors == []
+
+
+def test_a_chapters_part_names_its_data():
+    """A file that a part names lies where it says."""
+    for chapter in sorted((touch.ROOT / "nbs").rglob("*.ipynb")):
+        for file in re.findall(r":data: (\S+?)\\n", chapter.read_text()):
+            assert Path(touch.ROOT, file).is_file()
