@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 BOOK = Path(__file__).resolve().parents[1] / "book" / "_build" / "html"
+PREFIX = "/annotated-transformer/"  # where the book lies on its server
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = (
@@ -220,7 +221,8 @@ class Served(SimpleHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        path = Path(self.translate_path(re.split("[?#]", self.path)[0]))
+        name = re.split("[?#]", self.path)[0].removeprefix(PREFIX.rstrip("/"))
+        path = Path(self.translate_path(name))
         if not path.is_file():
             self.send_error(404)
             return

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 import torch
-from browser import CHROMIUM, Browser, Served
+from browser import CHROMIUM, PREFIX, Browser, Served
 from jaxtyping import install_import_hook
 
 # Every function of the package checks the shapes and types of its signature while the
@@ -59,7 +59,7 @@ def served() -> Iterator[str]:
     """The address of the built book on a server of this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Served)
     Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
+    yield f"http://127.0.0.1:{server.server_port}{PREFIX}"
     server.shutdown()
     server.server_close()
 

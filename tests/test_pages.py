@@ -11,9 +11,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from browser import BOOK, PREFIX
 
 ROOT = Path(__file__).resolve().parent.parent
-BOOK = ROOT / "book" / "_build" / "html"
 CHAPTERS = sorted(
     path
     for path in (ROOT / "nbs").rglob("*.ipynb")
@@ -104,7 +104,9 @@ def test_links_within_the_book_lead_somewhere(page, parsed):
         parts = urlsplit(link.get("href", ""))
         if parts.scheme or parts.netloc or not (parts.path or parts.fragment):
             continue
-        target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+        path = unquote(parts.path)
+        start = BOOK if path.startswith(PREFIX) else page.parent
+        target = (start / path.removeprefix(PREFIX)).resolve() if path else page
         there = parsed[target].ids if target in parsed else None
         if not target.exists() or (
             parts.fragment

@@ -17,6 +17,7 @@ from ..errors import UserError
 from ..model.memory import check_room
 from ..model.transformer import Transformer
 from ..performance.update import fast_training, fused_adam
+from ..pretrained import MODEL_TYPES, imported
 from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
 from ..training.log import Report
@@ -201,8 +202,6 @@ def _check_place(folder: Path, world: World, overwrite: bool) -> None:
 
 
 def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
-    from ..after.since_2017 import Since2017Config, assemble
-
     seed_update(plan.training.seed, 0)
     config = replace(
         plan.architecture,
@@ -210,8 +209,7 @@ def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
         tgt_vocab_size=tokenizer.tgt_vocab_size,
         shared_vocab=plan.joint,
     )
-    changed = isinstance(config, Since2017Config)
-    return assemble(config) if changed else Transformer(config)
+    return imported(MODEL_TYPES[config.model_type]).model_class(config)
 
 
 def dry(plan: Recipe, updates: int = 3) -> Recipe:
