@@ -2,6 +2,7 @@
 
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from safetensors.torch import load_file
 from tasks import TASKS
 
 from annotated_transformer import UserError, load
-from annotated_transformer.cli.training import train_run
+from annotated_transformer.cli.training import run_folder, train_run
 from annotated_transformer.training.run import fit, start_run
 from annotated_transformer.training.task import train_task
 
@@ -119,3 +120,11 @@ def test_tensorboard_shows_the_losses_of_the_log(tmp_path):
             if r["event"] == event
         ]
         assert found == logged and found
+
+
+def test_processes_may_ask_for_one_folder_at_the_same_time(tmp_path):
+    """What one process tries out never lies in another's way."""
+    folder = tmp_path / "runs" / "one"
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: run_folder(folder, "name"), range(400)))
+    assert found == [folder] * 400 and not list(tmp_path.glob("runs/*"))

@@ -20,7 +20,7 @@ from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
-from tools import depth, figure_one, touch
+from tools import attention_arcs, depth, figure_one, touch
 
 BOOK = touch.ROOT / "book"
 PARTS = dict(touch.parts())
@@ -130,6 +130,13 @@ def test_recorded_figure_is_what_the_model_does():
         found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
     ):
         assert best[0][0] == token  # each position names the token after it
+
+
+def test_recorded_arcs_are_where_the_model_looks():
+    recorded, found = json.loads(attention_arcs.FILE.read_text()), attention_arcs.arcs()
+    assert recorded["target"] == found["target"]
+    weights = (torch.tensor(each["weights"]) for each in (recorded, found))
+    assert torch.allclose(*weights, atol=0.02)
 
 
 @needs_node
@@ -311,6 +318,22 @@ def test_depth_follows_the_slider(near):
     press(window, "ArrowRight")
     assert before.startswith("On top of 12 post-norm")
     assert told(window, "layer-depth").startswith("On top of 13 post-norm")
+
+
+@needs_chromium
+def test_a_translation_is_written_and_walked_through(near):
+    window = near("attention-arcs")
+    window.wait("document.querySelectorAll('.part .joint[style]').length > 2")
+    window.wait(
+        "!document.querySelector('.part .joint[style]')"
+        " && /wohnt/.test(document.querySelector('attention-arcs .told').textContent)"
+    )
+    window.run("document.querySelector('attention-arcs .part').focus()")
+    window.press("ArrowRight")
+    assert told(window, "attention-arcs").startswith("To write “.”, it looks most at")
+    joint = "document.querySelector('attention-arcs .part [data-at=\\'2\\']')"
+    window.run(f"{joint}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+    assert told(window, "attention-arcs").startswith("To write “nicht”, it looks most")
 
 
 @needs_chromium

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import (
@@ -33,11 +34,12 @@ def run_folder(out: Path | None, name: str) -> Path:
     from ..training.run import check_folder
 
     folder = out or Path("runs") / name
-    new = not folder.exists()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if new:
-            folder.rmdir()
+        if folder.exists():
+            folder.mkdir(exist_ok=True)  # fails for a file
+        else:  # under a name of its own, since other processes of the run try as well
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            TemporaryDirectory(prefix=folder.name, dir=folder.parent).cleanup()
     except OSError as error:
         raise UserError(
             f"{folder} can't be made ({error.strerror}): choose another --out"

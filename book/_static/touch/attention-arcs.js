@@ -1,0 +1,73 @@
+// <attention-arcs>: a sentence, its translation, and where each word of it looked. The
+// translation is written once, word by word, when a reader comes; then a word that is
+// pointed at, or reached with ← and →, shows its own arcs.
+{
+  const word = (token) => token.replace("▁", "").replace("</s>", "end").replace("<", "&lt;");
+  const LEAST = 0.05; // weights below it aren't drawn
+
+  // The middle of each token in a line, and the line's length.
+  const line = (tokens) => {
+    let x = 0;
+    const middles = tokens.map((token) => {
+      const width = 22 + 9 * word(token).replace("&lt;", "<").length;
+      x += width;
+      return x - width / 2;
+    });
+    return { middles, width: x };
+  };
+
+  const picture = ({ source, target, weights }, now) => {
+    const above = line(source), below = line(target);
+    const width = Math.max(above.width, below.width);
+    const [from, to] = [above, below].map(({ middles, width: own }) => middles.map((x) => (x + (width - own) / 2).toFixed(1)));
+    const arc = (i, j) => `<path d="M${to[i]} 132 C${to[i]} 86 ${from[j]} 84 ${from[j]} 38" stroke-width="${(1 + 6 * weights[i][j]).toFixed(1)}" stroke-opacity="${weights[i][j].toFixed(2)}"/>`;
+    const arcs = target.map((_, i) => `<g class="arcs"${i === now ? ' aria-current="step"' : ""}>${source.map((_, j) => (weights[i][j] < LEAST ? "" : arc(i, j))).join("")}</g>`).join("");
+    const sources = source.map((token, j) => `<text x="${from[j]}" y="28">${word(token)}</text>`).join("");
+    const targets = target.map((token, i) => `<g class="joint" data-at="${i}"${i === now ? ' aria-current="step"' : ""}><rect x="${(to[i] - 8 - 4.5 * word(token).length).toFixed(1)}" y="134" width="${16 + 9 * word(token).length}" height="26" rx="6"/><text x="${to[i]}" y="152">${word(token)}</text></g>`).join("");
+    return `<svg class="drawing" style="max-width:${Math.round(width * 1.25)}px" viewBox="0 0 ${width} 166" role="img" aria-label="Above: ${source.map(word).join(" ")}. Below: ${target.map(word).join(" ")}. Arcs lead from each German word to the English words that it looked at.">${arcs}<g class="words">${sources}</g><g class="words">${targets}</g></svg>`;
+  };
+
+  const sentence = ({ source, target, weights }, now) => {
+    const best = weights[now].indexOf(Math.max(...weights[now]));
+    return `To write “${word(target[now])}”, it looks most at “${word(source[best])}” (${weights[now][best].toFixed(2)}).`;
+  };
+
+  const still = (data) => `<div class="drawing-box">${picture(data, data.start)}<p>${sentence(data, data.start)}</p></div>\n`;
+
+  if (typeof module !== "undefined") module.exports = { still };
+  else customElements.define("attention-arcs", class extends HTMLElement {
+    connectedCallback() {
+      this.data = JSON.parse(this.querySelector("script").textContent);
+      this.part = Object.assign(document.createElement("div"), { className: "part", tabIndex: 0, role: "group" });
+      this.part.ariaLabel = "The translation, word by word: left and right arrow keys";
+      this.part.innerHTML = '<div></div><p class="told" role="status"></p>';
+      this.append(this.part);
+      const at = ({ target }) => target.closest("[data-at]")?.dataset.at;
+      for (const kind of ["pointerover", "click"]) {
+        this.addEventListener(kind, (event) => { if (at(event)) this.go(Number(at(event))); });
+      }
+      this.addEventListener("keydown", (event) => {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        this.go(this.now + step);
+      });
+      if (matchMedia("(prefers-reduced-motion: reduce)").matches) this.go(this.data.start);
+      else this.write(0);
+    }
+
+    // Words after the one that is being written are not there yet.
+    write(now) {
+      this.go(now);
+      for (const kind of [".joint", ".arcs"]) [...this.part.querySelectorAll(kind)].slice(now + 1).forEach((each) => { each.style.visibility = "hidden"; });
+      this.next = setTimeout(() => (now + 1 < this.data.target.length ? this.write(now + 1) : this.go(this.data.start)), 480);
+    }
+
+    go(now) {
+      clearTimeout(this.next);
+      this.now = Math.max(0, Math.min(this.data.target.length - 1, now));
+      this.part.firstChild.innerHTML = picture(this.data, this.now);
+      this.part.lastChild.textContent = sentence(this.data, this.now);
+    }
+  });
+}
