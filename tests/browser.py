@@ -22,6 +22,13 @@ BOOK = Path(__file__).resolve().parents[1] / "book" / "_build" / "html"
 PREFIX = "/annotated-transformer/"  # where the book lies on its server
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+# Sidebars have slid to their places, and colours have changed.
+SETTLED = """
+Promise.all(document.getAnimations().filter((each) =>
+  each.timeline === document.timeline
+    && isFinite(each.effect.getComputedTiming().endTime)
+).map((each) => each.finished)).then(() => 0)
+"""
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync "
@@ -190,6 +197,10 @@ class Browser:
             if time.monotonic() > until:
                 raise TimeoutError(condition)
             time.sleep(0.05)
+
+    def settle(self) -> None:
+        """Wait until nothing moves any more."""
+        self.run(SETTLED)
 
     def press(self, key: str) -> None:
         """Press and release a key, such as Tab or ArrowRight."""

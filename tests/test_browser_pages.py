@@ -85,13 +85,6 @@ def check_load(window: Browser, url: str, width: int) -> None:
 
 # -- layout ----------------------------------------------------------------------------
 
-# Sidebars have slid to their places.
-SETTLED = """
-Promise.all(document.getAnimations().filter((each) =>
-  each.timeline === document.timeline
-    && isFinite(each.effect.getComputedTiming().endTime)
-).map((each) => each.finished)).then(() => 0)
-"""
 # What sticks out of the window and can't be reached by scrolling its own box.
 OUTSIDE = """
 [...document.querySelectorAll(".bd-article-container *")].filter((each) => {
@@ -141,7 +134,7 @@ def check_layout(window: Browser) -> None:
     """A page fits each window."""
     for width in (375, 768, 1280):
         window.resize(width, 900)
-        window.run(SETTLED)
+        window.settle()
         assert window.run("document.documentElement.scrollWidth") <= width, width
         assert window.run(OUTSIDE) == [], width
         assert window.run(CUT) == 0, width
@@ -206,6 +199,7 @@ def check_access(window: Browser, axe: str) -> None:
     window.run(f"{axe};0")
     for theme, rules in {"light": NAMES, "dark": COLOURS}.items():
         window.run(f"document.documentElement.dataset.theme = '{theme}'")
+        window.settle()
         assert window.run(FAULTS.replace("RULES", rules)) == [], theme
 
 

@@ -429,7 +429,8 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(page, place, ser
         assert not [url for url in browser.requests if "_static/live/" in url]
         browser.open(f"{base}{page}.html")
         at_once = [url for url in browser.requests if "_static/live/" in url]
-        assert not [url for url in at_once if "transformer" in url or "model" in url]
+        names = [url.rpartition("/")[2] for url in at_once]
+        assert not [name for name in names if "transformer" in name or "model" in name]
         browser.run(ASK)
         browser.wait(ANSWERED)
         assert text_of(browser, "output") == "Ich weiß nicht, wo sie wohnt."
@@ -567,6 +568,7 @@ def test_a_reader_who_wants_no_motion_sees_the_translation_once(served):
 def faults(browser: Browser, axe: str) -> list[str]:
     """What axe finds on a page: the rule, and where."""
     browser.run(f"{axe};0")
+    browser.settle()
     found = browser.run("axe.run().then((found) => found.violations)")
     return [f"{fault['id']}: {fault['nodes'][0]['target']}" for fault in found]
 

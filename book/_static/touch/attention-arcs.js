@@ -38,10 +38,10 @@
   else customElements.define("attention-arcs", class extends HTMLElement {
     connectedCallback() {
       this.data = JSON.parse(this.querySelector("script").textContent);
-      this.part = Object.assign(document.createElement("div"), { className: "part", tabIndex: 0, role: "group" });
-      this.part.ariaLabel = "The translation, word by word: left and right arrow keys";
-      this.part.innerHTML = '<div></div><p class="told" role="status"></p>';
-      this.append(this.part);
+      this.box = Object.assign(document.createElement("div"), { className: "part", tabIndex: 0, role: "group" });
+      this.box.ariaLabel = "The translation, word by word: left and right arrow keys";
+      this.box.innerHTML = '<div></div><p class="told" role="status"></p>';
+      this.append(this.box);
       const at = ({ target }) => target.closest("[data-at]")?.dataset.at;
       for (const kind of ["pointerover", "click"]) {
         this.addEventListener(kind, (event) => { if (at(event)) this.go(Number(at(event))); });
@@ -59,15 +59,15 @@
     // Words after the one that is being written are not there yet.
     write(now) {
       this.go(now);
-      for (const kind of [".joint", ".arcs"]) [...this.part.querySelectorAll(kind)].slice(now + 1).forEach((each) => { each.style.visibility = "hidden"; });
+      for (const kind of [".joint", ".arcs"]) [...this.box.querySelectorAll(kind)].slice(now + 1).forEach((each) => { each.style.visibility = "hidden"; });
       this.next = setTimeout(() => (now + 1 < this.data.target.length ? this.write(now + 1) : this.go(this.data.start)), 480);
     }
 
     go(now) {
       clearTimeout(this.next);
       this.now = Math.max(0, Math.min(this.data.target.length - 1, now));
-      this.part.firstChild.innerHTML = picture(this.data, this.now);
-      this.part.lastChild.textContent = sentence(this.data, this.now);
+      this.box.firstChild.innerHTML = picture(this.data, this.now);
+      this.box.lastChild.textContent = sentence(this.data, this.now);
     }
   });
 }
