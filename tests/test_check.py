@@ -126,6 +126,13 @@ MISTAKES = [
     (
         "MultiHeadAttention",
         ATTENDED,
+        ATTENDED.replace("mask", "None if mask is None else ~mask"),
+        "upside down",
+    ),
+    ("MultiHeadAttention", HEADS, "heads.flatten(2)", "transpose(1, 2), before they"),
+    (
+        "MultiHeadAttention",
+        ATTENDED,
         "attention(query / self.h**0.5, key, value, mask)",
         "divided by √d_model",
     ),
@@ -140,8 +147,10 @@ MISTAKES = [
     ("FeedForward", RELU, "self.W_2(nn.functional.gelu(self.W_1(x)))", "GELU"),
     ("FeedForward", RELU, "x + " + RELU, "business of AddNorm"),
     ("FeedForward", RELU, RELU + ".softmax(1)", "each position alone"),
+    ("FeedForward", "(d_ff, d_model)", "(d_ff, d_model, False)", "has two biases"),
     # the embedding
     ("Embedding", SCALE, "self.weight[ids]", "doesn't scale"),
+    ("Embedding", "d_model) / self.scale", "d_model)", "a standard deviation of 4"),
     ("Embedding", SCALE, SCALE + " * self.scale", "scales twice"),
     ("Embedding", SCALE, "self.weight[ids] / self.scale", "divides by √d_model"),
     ("Embedding", LOGITS, LOGITS + " * self.scale", "logits scales the matrix"),
@@ -427,7 +436,7 @@ class EinsumHeads(nn.Module):
 
 class SequentialFeedForward(nn.Sequential):
     def __init__(self, d_model, d_ff):
-        layers = nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model, False)
+        layers = nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model)
         super().__init__(*layers)
 
 
@@ -437,6 +446,7 @@ class TiedEmbedding(nn.Module):
     def __init__(self, vocab_size, d_model):
         super().__init__()
         self.look_up = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.look_up.weight, std=d_model**-0.5)
         self.logits = nn.Linear(d_model, vocab_size)
         self.logits.weight = self.look_up.weight
 

@@ -240,7 +240,10 @@ def multi_head_attention(part: Part) -> str:
     name = "MultiHeadAttention"
     module = build(name, part, 12, 3)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
-    hint = "queries come from x; keys and values from memory"
+    hint = (
+        "queries come from x, keys and values from memory; the heads go back behind "
+        "the positions, transpose(1, 2), before they are joined"
+    )
     arguments = {"shape": (2, 5, 12), "hint": hint}
 
     def forward(*given: object) -> Tensor:
@@ -251,6 +254,10 @@ def multi_head_attention(part: Part) -> str:
     _all_keys_seen(before, forward(x, disturb(memory, 3)))
     mask = (torch.arange(7) < 5)[None, None, None].expand(2, 1, 1, 7)
     masked = [forward(x, given, mask) for given in (memory, disturb(memory, 6))]
+    require(
+        changed(masked[0], forward(x, disturb(memory, 0), mask)),
+        "The mask is upside down: True means that a query may attend to a key.",
+    )
     require(
         not changed(*masked),
         "The mask is lost: a key that it hides still changes the output; hand the mask "

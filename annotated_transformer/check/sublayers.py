@@ -39,6 +39,10 @@ def feed_forward(part: Part) -> str:
         "network works at each position alone, along the last axis.",
     )
     require_gradients(module, before)
+    biases = sum(each.dim() == 1 for each in module.parameters())
+    require(
+        biases == 2, f"Equation (2) has two biases, b_1 and b_2; here are {biases}."
+    )
     fill(module, -0.5)
     _numbers_of_feed_forward(output("forward", module, x, shape=(2, 5, 6)), x)
     return "widened to d_ff, cut off below zero, narrowed again"
@@ -106,6 +110,13 @@ def embedding(part: Part) -> str:
     # Each unit vector picks a column of the output's matrix; a bias falls out.
     rows = (logits(torch.eye(d_model)[None]) - logits(nothing))[0].T
     _tied_and_scaled(table.detach(), rows.detach(), module)
+    # As the reader's class draws it; `build` has drawn its own.
+    spread = part(500, d_model)(torch.arange(500)[None]).std().item()
+    require(
+        abs(spread - 1) < 0.1,
+        f"forward's entries begin with a standard deviation of {spread:.3g} instead of "
+        "1: draw the table with d_model^−½.",
+    )
     return "one matrix both ways, scaled by √d_model on the way in alone"
 
 

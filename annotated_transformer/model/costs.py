@@ -53,9 +53,9 @@ def flops_by_part(
     """Floating-point operations of one forward pass over one sentence pair.
 
     In matrix products only; a multiplication and its addition count as two. Masked
-    scores count too, since they are computed. A source token is projected twice over
-    (four matrices) in an encoder layer and once (keys and values) for the decoder's, a
-    target token twice over and once (queries and output) in a decoder layer.
+    scores count too, since they are computed. `per_token` is two of the
+    four matrices of an attention: a source token meets four in an encoder layer and two
+    of the decoder's, a target token four and two in a decoder layer.
     """
     per_token = 2 * config.d_model * config.h * (config.d_k + config.d_v)
     per_pair = 2 * config.h * (config.d_k + config.d_v)
