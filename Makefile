@@ -9,10 +9,10 @@ BOOK := book/_build/html
 QUICK := tests/test_files.py tests/test_model_parts.py tests/test_schedule.py tests/test_loss.py
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve export test test-quick test-slow coverage check format readme wheel clean
+.PHONY: help book serve export test test-chapters test-quick test-slow coverage check format readme wheel clean
 
 help:  ## list the targets
-	@awk -F ':.*## *' '/^[a-z-]+:.*##/ {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## *' '/^[a-z-]+:.*##/ {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "Python 3.11 to 3.13 is needed; say which with: make PYTHON=python3.12")'
@@ -36,9 +36,11 @@ $(AXE): tests/package-lock.json
 	-npm ci --prefix tests --no-audit --no-fund
 
 # Where npm isn't there, or finds no network, the tests that need axe are skipped.
-test: $(READY) $(if $(shell command -v npm),$(AXE))  ## run the chapters' own tests and the test suite
-	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
+test: $(READY) $(if $(shell command -v npm),$(AXE))  ## run the test suite; pages are tested where the book is built
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-chapters: $(READY)  ## run the chapters' own tests, as make book does, and render nothing
+	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 
 test-quick: $(READY)  ## the tests that take under a minute together: parts, layers, files
 	$(BIN)/python -m pytest $(QUICK)
