@@ -562,6 +562,31 @@ def test_a_reader_who_wants_no_motion_sees_the_translation_once(served):
         assert browser.run("window.changes") == 1
 
 
+# -- in the chapters -------------------------------------------------------------------
+
+
+@needs_page
+@pytest.mark.parametrize("place", ["file", "server"])
+def test_a_part_is_left_out_where_it_is_explained(place, served):
+    """The first sentence is recorded; another one loads the model."""
+    base = f"{BOOK.as_uri()}/" if place == "file" else served
+    told = "document.querySelector('part-switch .told').textContent"
+    with Browser() as browser:
+        browser.open(f"{base}model/position.html")
+        browser.run("document.querySelector('part-switch').scrollIntoView()")
+        browser.wait("!!document.querySelector('part-switch .told')")
+        assert browser.run(told) == "As trained: Ich weiß nicht, wo sie wohnt."
+        browser.run("document.querySelector('part-switch [name=off]').click()")
+        _, without = browser.run(told).split("\n")
+        assert without.startswith("Without the position codes: Wir wissen")
+        assert not [url for url in browser.requests if "_static/live/" in url]
+        browser.run("document.querySelector('part-switch [name=source]').select()")
+        browser.call("Input.insertText", text="He is my brother.")
+        browser.press("Enter")
+        browser.wait(f"{told}.includes('Er ist mein Bruder.')")
+        assert [url for url in browser.requests if "_static/live/model" in url]
+
+
 # -- access ----------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
-from tools import attention_arcs, depth, figure_one, touch
+from tools import attention_arcs, depth, figure_one, part_switch, touch
 
 BOOK = touch.ROOT / "book"
 PARTS = dict(touch.parts())
@@ -137,6 +137,11 @@ def test_recorded_arcs_are_where_the_model_looks():
     assert recorded["target"] == found["target"]
     weights = (torch.tensor(each["weights"]) for each in (recorded, found))
     assert torch.allclose(*weights, atol=0.02)
+
+
+@needs_node
+def test_recorded_translations_are_what_the_pages_model_writes():
+    assert json.loads(part_switch.FILE.read_text()) == part_switch.answers()
 
 
 @needs_node

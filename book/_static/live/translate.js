@@ -29,7 +29,7 @@ var Live = (() => {
   }
 
   // From a server: the file itself, as it comes in.
-  async function fetched() {
+  async function fetched(show) {
     const response = await fetch(`${HERE}model.safetensors`);
     if (!response.ok) throw new Error(`the server answers ${response.status}`);
     const packed = response.headers.get("Content-Encoding");
@@ -41,12 +41,12 @@ var Live = (() => {
       if (done) return parts;
       parts.push(value);
       length += value.length;
-      progress(total ? Math.min(length / total, 0.99) : undefined);
+      show(total ? Math.min(length / total, 0.99) : undefined);
     }
   }
 
   // From a disk, where a page may not read files: the same bytes in base64, as scripts.
-  async function fromScripts() {
+  async function fromScripts(show) {
     const parts = [];
     let count = 1;
     window.LivePart = (index, total, text) => {
@@ -55,18 +55,20 @@ var Live = (() => {
     };
     for (let index = 0; index < count; index++) {
       await script(`model-${String(index).padStart(2, "0")}.js`);
-      progress((index + 0.99) / count);
+      show((index + 0.99) / count);
     }
     return parts;
   }
 
-  async function load() {
-    say("Loading the model …");
-    progress(0);
+  // The model, loaded when it is first asked for; `show` is told which share has come.
+  async function open(show) {
+    if (model) return model;
+    show(0);
     if (!window.Transformer) await script("transformer.js");
-    const parts = await (location.protocol === "file:" ? fromScripts() : fetched());
+    const parts = await (location.protocol === "file:" ? fromScripts(show) : fetched(show));
     model = Transformer.read(await new Blob(parts).arrayBuffer());
-    progress(1);
+    show(1);
+    return model;
   }
 
   // -- Translating ----------------------------------------------------------------------
@@ -92,7 +94,8 @@ var Live = (() => {
     const turn = ++asked, text = at("source").value;
     if (!text.trim()) return say("Type an English sentence first.");
     try {
-      if (!model) await load();
+      if (!model) say("Loading the model …");
+      await open(progress);
     } catch (error) {
       progress(1);
       return say(`The model couldn't be loaded: ${error.message}. Try once more.`);
@@ -131,7 +134,7 @@ var Live = (() => {
     if (at("form").dataset.asked) run(); // before this script was there
   }
 
-  const live = { at, run, search }; // `after` is what the page does with a translation
+  const live = { at, open, pause, run, search }; // `after` is what the page does with a translation
   start();
   return live;
 })();

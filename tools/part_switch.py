@@ -1,0 +1,49 @@
+"""Record what the page's model writes when a part of it is left out, for the chapters
+where the part is explained: python -m tools.part_switch. Needs node.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from annotated_transformer.model_names import MODELS
+from tools import live
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "results" / "model" / "part-switch.json"
+STATIC = ROOT / "book" / "_static"
+SOURCE = "I don't know where she lives."
+RUN = """
+const [folder, weights, source] = process.argv.slice(1);
+global.Transformer = require(`${folder}/live/transformer.js`);
+const { PARTS, switches } = require(`${folder}/touch/part-switch.js`);
+const bytes = require("fs").readFileSync(weights);
+const model = Transformer.read(new Uint8Array(bytes).buffer);
+const answer = (off) => model.tokenizer.decode(Transformer.translate(
+  model, model.tokenizer.encode(source), { size: 4, alpha: 0.6 }, off).tokens)
+  || "(nothing)";
+const answers = { trained: answer({}) };
+for (const part of Object.keys(PARTS)) answers[part] = answer(switches(model, part));
+process.stdout.write(JSON.stringify(answers));
+"""
+
+
+def answers() -> dict[str, Any]:
+    """The sentence, and its translation by the whole model and without each part."""
+    with TemporaryDirectory() as folder:
+        live.write(MODELS / "tatoeba-en-de", Path(folder))
+        weights = Path(folder, "model.safetensors")
+        command = ["node", "-e", RUN, str(STATIC), str(weights), SOURCE]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {"source": SOURCE, "answers": json.loads(done.stdout)}
+
+
+def main() -> None:
+    """Write the record."""
+    FILE.write_text(json.dumps(answers(), ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
