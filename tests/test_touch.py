@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
+from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
 from tools import attention_arcs, depth, figure_one, part_switch, touch
@@ -89,6 +90,22 @@ def test_codes_are_pythons(d_model):
     assert torch.allclose(torch.tensor(found), codes[[0, 7, 100]], atol=1e-6)
     dot = in_node("position-clocks.js", f"it.product(30, 34, {d_model})")
     assert dot == pytest.approx((codes[30] @ codes[34]).item(), abs=1e-3)
+
+
+@needs_node
+def test_hidden_units_are_pythons():
+    state = {"units": [[1, 0.5, 2], [-1, 1, -1], [0.5, -1, 3]], "b_2": 0.5}
+    network = FeedForward(1, 3)
+    W_1, b_1, W_2 = torch.tensor(state["units"]).T
+    with torch.no_grad():
+        network.W_1.weight.copy_(W_1[:, None])
+        network.W_1.bias.copy_(b_1)
+        network.W_2.weight.copy_(W_2[None])
+        network.W_2.bias.fill_(state["b_2"])
+    inputs = [-3.0, -0.5, 0.0, 1.25, 3.0]
+    given = f"{inputs}.map((x) => it.network({json.dumps(state)}, x))"
+    found = torch.tensor(in_node("relu-units.js", given))
+    assert torch.allclose(found, network(torch.tensor(inputs)[:, None])[:, 0])
 
 
 @needs_node
@@ -313,6 +330,21 @@ def test_costs_follow_what_is_typed(near):
     assert told(window, "cost-sheet") == "h is a whole number from 1 to 1024."
     window.run("document.querySelector('[data-preset=big]').click()")
     assert told(window, "cost-sheet").startswith("214 M parameters")
+
+
+@needs_chromium
+def test_hidden_units_draw_what_is_asked_for(near):
+    window = near("relu-units")
+    assert told(window, "relu-units").startswith(
+        "At x = −2 it gives 2, at 2 it gives 2"
+    )
+    goal = "document.querySelector('relu-units [name=goal]')"
+    change = f"{goal}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{goal}.value = '|x|'; {change}")
+    assert told(window, "relu-units").endswith("That is |x|.")
+    window.run("document.querySelector('relu-units td input').focus()")
+    press(window, "ArrowUp")
+    assert told(window, "relu-units").endswith("|x| is at most 1.5 away.")
 
 
 @needs_chromium
