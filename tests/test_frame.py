@@ -111,6 +111,11 @@ def test_a_figure_gets_its_label_caption_and_alternative_text():
     }
 
 
+def test_a_fold_is_named_by_what_is_in_it():
+    *_, shown = rendered("#| code-fold: true\n# Imports, and clocks\nimport math")
+    assert shown["metadata"]["mystnb"]["code_prompt_show"] == "Imports, and clocks"
+
+
 def test_an_exported_cell_says_where_it_went():
     cells = rendered(
         "#| default_exp model.attention",
@@ -118,7 +123,7 @@ def test_an_exported_cell_says_where_it_went():
         "#| hide\nimport nbdev; nbdev.nbdev_export()",
     )
     assert [cell["cell_type"] for cell in cells] == ["code", "markdown", "code"]
-    entry = "{py:obj}`annotated_transformer.model.attention.attention`"
+    entry = "{py:obj}`source <annotated_transformer.model.attention.attention>`"
     assert entry in cells[1]["source"]
     sources = "".join(cell["source"] for cell in cells)
     assert "#|" not in sources and "nbdev" not in sources

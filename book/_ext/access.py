@@ -30,7 +30,7 @@ MENDS = [
     # The Tab key passes over the links above exported cells, of which a chapter may
     # have dozens; the reference in the sidebar leads to the same entries.
     (
-        r'(<div class="exported[^>]*>\s*<p>exported to <a) ',
+        r'(<div class="exported[^>]*>\s*<p><a) ',
         r'\1 tabindex="-1" ',
     ),
     # A corner of a table that says nothing heads no column.

@@ -5,7 +5,7 @@ Three things happen to a notebook at `source-read`:
 
 1. nbdev's directives (`#| export`, `#| hide`, …) become the tags and cell metadata that
 myst-nb knows, and disappear.
-2. Above each exported cell stands a line that links to the place where the cell went.
+2. Above each exported cell stands a link to its entry.
 3. A hidden first cell sets up figures and charts. It also names a hash of all that the
 chapter depends on: the cached
    outputs of a chapter are keyed by its code cells, so a chapter runs again exactly
@@ -108,8 +108,11 @@ def split_directives(source: str) -> tuple[dict[str, str], str]:
     return directives, "\n".join(lines).strip("\n")
 
 
-def metadata(directives: dict[str, str]) -> dict:
-    """The tags and settings by which myst-nb does what the directives ask for."""
+def metadata(directives: dict[str, str], body: str = "") -> dict:
+    """The tags and settings by which myst-nb does what the directives ask for.
+
+    A fold is named by the comment that its cell begins with.
+    """
     off = {
         name
         for name in ("echo", "eval")
@@ -128,6 +131,9 @@ def metadata(directives: dict[str, str]) -> dict:
         "image": {"alt": directives["fig-alt"]} if "fig-alt" in directives else {},
     }
     settings = {key: value for key, value in settings.items() if value}
+    if wanted["hide-input"] and (title := re.match(r"# (.+)", body)):
+        for way in ("show", "hide"):
+            settings[f"code_prompt_{way}"] = title[1]
     return {**result, **({"mystnb": settings} if settings else {})}
 
 
@@ -147,13 +153,10 @@ def public_names(source: str) -> list[str]:
 
 
 def badge(module: str, source: str) -> str:
-    """The line above an exported cell. One link leads to the entry in the API pages;
-    the entries of a cell's other names follow it there.
-    """
-    first, *others = public_names(source) or [""]
-    link = f"{{py:obj}}`{module}.{first}`" if first else f"{{py:mod}}`{module}`"
-    words = ", ".join([link, *(f"`{name}`" for name in others)])
-    return f"::::{{container}} exported\nexported to {words}\n::::"
+    """The line above an exported cell: a link to its entry in the API pages."""
+    name = next(iter(public_names(source)), "")
+    kind, entry = ("py:obj", f"{module}.{name}") if name else ("py:mod", module)
+    return f"::::{{container}} exported\n{{{kind}}}`source <{entry}>`\n::::"
 
 
 # -- dependencies ----------------------------------------------------------------------
@@ -379,7 +382,7 @@ def chapter(notebook: dict, where: str) -> dict:
             {
                 **cell,
                 "source": body,
-                "metadata": metadata(directives),
+                "metadata": metadata(directives, body),
                 "outputs": [],
                 "execution_count": None,
             }
