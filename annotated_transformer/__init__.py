@@ -4,8 +4,9 @@
     >>> load().translate("the twenty-first of March")
     'der einundzwanzigste März'
 
-Train one of six model types, on the command line or in Python; the same run goes on
-where it stopped. DATA is a named data set or your own, pairs are (source, target):
+Train one of six model types, on the command line or in Python. The same lines again go
+on where a run stopped. For a translation, PAIRS are (source, target), or files of two
+languages; DATA is the name of a data set or a file of yours:
     annotated-transformer train RECIPE --out RUN                         # translation
     annotated-transformer classifier train DATA --out RUN
     annotated-transformer language-model train DATA --out RUN
@@ -13,23 +14,31 @@ where it stopped. DATA is a named data set or your own, pairs are (source, targe
     annotated-transformer vision train DATA --out RUN
     annotated-transformer series train DATA --out RUN --set steps=900
 
-    fit(prepare(recipe(name), RUN, train_pairs, valid_pairs))            # translation
+    from annotated_transformer import fit, make_task, prepare, recipe, start_run
+    fit(prepare(recipe("phrasebook"), RUN, PAIRS, VALID_PAIRS))          # translation
     fit(start_run(make_task("classifier", DATA), RUN))
     fit(start_run(make_task("language-model", DATA), RUN))
     fit(start_run(make_task("masked-language-model", DATA), RUN))
     fit(start_run(make_task("vision", DATA), RUN))
-    fit(start_run(make_task("series", DATA, steps=900), RUN))
+    fit(start_run(make_task("series", DATA, steps=900), RUN))      # 900 updates
+
+What DATA may be, and the class that opens the trained model:
+    classifier             "imdb", or a file, a line each: class, tab, text   Classifier
+    language-model         "tiny-shakespeare", or a text file              TextGenerator
+    masked-language-model  "imdb", or a file with a text a line               MaskFiller
+    vision                 "mnist", or a folder in MNIST's format        ImageClassifier
+    series                 "ett-h1", or a CSV file with dates first     SeriesForecaster
 
 Open a model: a run or another folder, a shipped model's name, or "hf:owner/name":
-    load(name), of any type, or Translator.from_pretrained(name, device=…), and so on
+    load(name), of any type; or Classifier.from_pretrained(name, device=…) and so on
 
 Use it: `annotated-transformer translate -m RUN`, `classifier predict RUN`, and so on
-with generate, fill, predict and forecast. In Python a text, image or list goes in, and
-one answer or a list comes out:
+with generate, fill, predict and forecast. In Python a text, an image (PIL, path, array)
+or a table goes in, or a list of them, and one answer or a list comes out:
     Translator                    translate, n_best, score, attention
     Classifier                    predict, probabilities              (texts)
     TextGenerator                 generate, measure                   (language models)
-    MaskFiller                    fill                              (masked ones, BERT)
+    MaskFiller                    fill, where a text says [MASK]    (masked ones, BERT)
     ImageClassifier               predict, probabilities, attention
     SeriesForecaster              forecast
 
