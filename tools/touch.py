@@ -11,7 +11,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TOUCH = ROOT / "book" / "_static" / "touch"
-PART = re.compile(r"^:::\{touch\} (\S+)\n(?::data: (\S+)\n)?(.*?)\n:::$", re.M | re.S)
+PART = re.compile(
+    r"^:::\{touch\} (\S+)\n(?::data: (\S+)\n)?(?::still: (\S+)\n)?(.*?)\n:::$",
+    re.M | re.S,
+)
 DRAW = (
     "process.stdout.write(require(process.argv[1])"
     '.still(JSON.parse(require("fs").readFileSync(0))))'
@@ -19,17 +22,18 @@ DRAW = (
 
 
 def parts() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each touchable part of the chapters, and its values."""
+    """The drawing of each touchable part of the chapters, and the part's values."""
     for chapter in sorted((ROOT / "nbs").rglob("*.ipynb")):
         for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]:
-            for name, data, body in PART.findall("".join(cell["source"])):
+            for name, data, kind, body in PART.findall("".join(cell["source"])):
                 more = json.loads((ROOT / data).read_text()) if data else {}
-                yield name, json.loads(body) | more
+                yield f"{name}.{kind}" if kind else name, json.loads(body) | more
 
 
 def still(name: str, values: dict[str, Any]) -> str:
-    """The drawing of one part."""
-    command = ["node", "-e", DRAW, str(TOUCH / f"{name}.js")]
+    """One drawing."""
+    script = TOUCH / f"{name.partition('.')[0]}.js"
+    command = ["node", "-e", DRAW, str(script)]
     done = subprocess.run(
         command, input=json.dumps(values), capture_output=True, text=True, check=True
     )

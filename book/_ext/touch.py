@@ -7,7 +7,8 @@
 The argument names a custom element, of the script `_static/touch/NAME.js`; the body is
 its JSON, joined with that of the file `data` where one is named. The page loads the
 script when a reader comes near (near.js); without script and in print the drawing
-`_static/touch/NAME.svg` stays, which tools/touch.py writes.
+`_static/touch/NAME.svg` stays, or NAME.STILL.svg where `still` is given; tools/touch.py
+writes them.
 """
 
 import json
@@ -26,11 +27,12 @@ class Touch(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec = {"data": directives.unchanged_required}
+    option_spec = dict.fromkeys(("data", "still"), directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
         name, body = self.arguments[0], "\n".join(self.content) or "{}"
-        still = TOUCH / f"{name}.svg"
+        kind = self.options.get("still")
+        still = TOUCH / (f"{name}.{kind}.svg" if kind else f"{name}.svg")
         self.env.note_dependency(str(still))
         try:
             values = json.loads(body)
