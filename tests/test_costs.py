@@ -47,6 +47,15 @@ def test_the_formula_counts_nearly_what_is_printed(name):
     assert abs(count / 1e6 - PRINTED.get(name, 65)) < 5
 
 
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_is_printed_is_what_the_first_code_counts_but_for_big(name):
+    """40,960 rows, biases in the projections, and 32 vectors for the languages."""
+    config = replace(preset(name), src_vocab_size=40_960, tgt_vocab_size=40_960)
+    biases = 3 * config.N * (config.h * (2 * config.d_k + config.d_v) + config.d_model)
+    count = parameter_count(config) + biases + 32 * config.d_model
+    assert (round(count / 1e6) == PRINTED[name]) == (name != "big")
+
+
 @pytest.mark.parametrize("name", ["A-1-head", "C-256-model", "E-learned-positions"])
 def test_the_formula_counts_the_model(name):
     config = replace(preset(name), N=2)

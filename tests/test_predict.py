@@ -3,13 +3,11 @@ output comes after.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser
-from sphinx.application import Sphinx
+from small_page import small_page
 
-BOOK = Path(__file__).resolve().parent.parent / "book"
 PAGE = """
 # Questions
 
@@ -40,22 +38,7 @@ SEEN = "getComputedStyle(document.querySelector('#out')).visibility"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with two questions."""
-    folder = tmp_path_factory.mktemp("predict")
-    (folder / "index.md").write_text(PAGE)
-    settings = {
-        "extensions": ["myst_parser", "predict"],
-        "myst_enable_extensions": ["colon_fence"],
-        "html_static_path": [str(BOOK / "_static")],
-        "html_css_files": ["book.css"],
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BOOK / "_ext")
-        app = Sphinx(
-            folder, None, folder / "out", folder / "tree", "html", settings, status=None
-        )
-        app.build()
-    assert app.statuscode == 0
-    return (folder / "out" / "index.html").as_uri()
+    return small_page(tmp_path_factory.mktemp("predict"), PAGE, "predict")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from browser import CHROMIUM, Browser
-from sphinx.application import Sphinx
+from small_page import small_page
 
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import preset
@@ -23,7 +23,6 @@ from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
 from tools import attention_arcs, depth, figure_one, part_switch, touch
 
-BOOK = touch.ROOT / "book"
 STILLS = dict(touch.parts())
 PARTS = {name: values for name, values in STILLS.items() if "." not in name}
 needs_node = pytest.mark.skipif(not shutil.which("node"), reason="no node")
@@ -176,25 +175,10 @@ def test_drawing_is_what_the_script_draws(name):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with all parts, far down."""
-    folder = tmp_path_factory.mktemp("touch")
     text = '# Touch\n\n```{raw} html\n<div style="height: 4000px"></div>\n```\n\n'
     for name, values in PARTS.items():
         text += f":::{{touch}} {name}\n{json.dumps(values)}\n:::\n\n"
-    (folder / "index.md").write_text(text)
-    settings = {
-        "extensions": ["myst_parser", "touch"],
-        "myst_enable_extensions": ["colon_fence"],
-        "html_static_path": [str(BOOK / "_static")],
-        "html_css_files": ["book.css"],
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BOOK / "_ext")
-        app = Sphinx(
-            folder, None, folder / "out", folder / "tree", "html", settings, status=None
-        )
-        app.build()
-    assert app.statuscode == 0
-    return (folder / "out" / "index.html").as_uri()
+    return small_page(tmp_path_factory.mktemp("touch"), text, "touch")
 
 
 @pytest.fixture

@@ -39,12 +39,13 @@ def feed_forward(part: Part) -> str:
         "network works at each position alone, along the last axis.",
     )
     require_gradients(module, before)
-    biases = sum(each.dim() == 1 for each in module.parameters())
-    require(
-        biases == 2, f"Equation (2) has two biases, b_1 and b_2; here are {biases}."
-    )
     fill(module, -0.5)
     _numbers_of_feed_forward(output("forward", module, x, shape=(2, 5, 6)), x)
+    require(
+        size_of(module) == 2 * 6 * 10 + 10 + 6,
+        "Equation (2) has two biases, b_1 and b_2: with sizes of 6 and 10 it learns "
+        f"136 numbers, and here are {size_of(module)}.",
+    )
     return "widened to d_ff, cut off below zero, narrowed again"
 
 

@@ -4,13 +4,12 @@ stay as they are.
 Three things happen to a notebook at `source-read`:
 
 1. nbdev's directives (`#| export`, `#| hide`, …) become the tags and cell metadata that
-myst-nb knows, and disappear.
+   myst-nb knows, and disappear.
 2. Above each exported cell stands a link to its entry.
 3. A hidden first cell sets up figures and charts. It also names a hash of all that the
-chapter depends on: the cached
-   outputs of a chapter are keyed by its code cells, so a chapter runs again exactly
-       when its own code changes, or a
-   module that it imports, directly or through others, or a recorded run that it reads.
+   chapter depends on: the cached outputs of a chapter are keyed by its code cells, so a
+   chapter runs again exactly when its own code changes, or a module that it imports,
+   directly or through others, or a recorded run that it reads.
 """
 
 import ast

@@ -40,17 +40,17 @@
       this.data = JSON.parse(this.querySelector("script").textContent);
       this.box = Object.assign(document.createElement("div"), { className: "part", tabIndex: 0, role: "group" });
       this.box.ariaLabel = "The translation, word by word: left and right arrow keys";
-      this.box.innerHTML = '<div></div><p class="told" role="status"></p>';
+      this.box.innerHTML = '<div></div><p class="told"></p>';
       this.append(this.box);
       const at = ({ target }) => target.closest("[data-at]")?.dataset.at;
       for (const kind of ["pointerover", "click"]) {
-        this.addEventListener(kind, (event) => { if (at(event)) this.go(Number(at(event))); });
+        this.addEventListener(kind, (event) => { if (at(event)) this.chosen(Number(at(event))); });
       }
       this.addEventListener("keydown", (event) => {
         const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
         if (!step) return;
         event.preventDefault();
-        this.go(this.now + step);
+        this.chosen(this.now + step);
       });
       if (matchMedia("(prefers-reduced-motion: reduce)").matches) this.go(this.data.start);
       else this.write(0);
@@ -61,6 +61,12 @@
       this.go(now);
       for (const kind of [".joint", ".arcs"]) [...this.box.querySelectorAll(kind)].slice(now + 1).forEach((each) => { each.style.visibility = "hidden"; });
       this.next = setTimeout(() => (now + 1 < this.data.target.length ? this.write(now + 1) : this.go(this.data.start)), 480);
+    }
+
+    // Only what the reader asks for is read aloud.
+    chosen(now) {
+      this.box.lastChild.role = "status";
+      this.go(now);
     }
 
     go(now) {

@@ -36,14 +36,21 @@
       document.head.append(Object.assign(document.createElement("script"), { src: folder + name, onload: resolve, onerror: () => reject(new Error(`${name} is missing`)) }));
     });
 
+    // One model for all such parts of a page, loaded once.
+    let model = null;
+    const opened = (show) => (model ??= (async () => {
+      if (!window.Live) await script("translate.js");
+      return Live.open(show);
+    })().catch((error) => { model = null; throw error; }));
+
     customElements.define("part-switch", class extends HTMLElement {
       connectedCallback() {
         const { source, answers, part } = JSON.parse(this.querySelector("script").textContent);
         this.off = part;
-        this.known = { [source]: answers };
+        this.known = { [source]: answers }; // answers, or the promise of them
         this.asked = source;
         const box = Object.assign(document.createElement("div"), { className: "part" });
-        box.innerHTML = `<form class="controls"><label>English <input type="text" name="source" maxlength="200"></label><button>translate</button></form>
+        box.innerHTML = `<form class="controls"><label>English <input type="text" name="source"></label><button>translate</button></form>
           <div class="controls"><label><input type="checkbox" name="off">leave out ${PARTS[part]}</label></div>
           <p class="told" role="status"></p>
           <p class="hint">This sentence’s translations are recorded; for one of your own the page loads the model, 5 MB.</p>`;
@@ -51,13 +58,12 @@
         this.querySelector("[name=source]").value = source;
         this.querySelector("form").addEventListener("submit", (event) => { event.preventDefault(); this.run(); });
         this.querySelector("[name=off]").addEventListener("change", () => this.run());
-        this.show();
+        this.show(answers);
       }
 
       say(text) { this.querySelector(".told").textContent = text; }
 
-      show() {
-        const answers = this.known[this.asked];
+      show(answers) {
         const parts = this.querySelector("[name=off]").checked ? ["trained", this.off] : ["trained"];
         this.say(parts.map((part) => `${title(part)}: ${answers[part]}`).join("\n"));
       }
@@ -67,17 +73,19 @@
         if (!text) return this.say("Type an English sentence first.");
         this.asked = text;
         try {
-          this.known[text] ??= await this.answers(text);
+          const answers = await (this.known[text] ??= this.answers(text));
+          return text === this.asked && this.show(answers);
         } catch (error) {
-          return this.say(`The model couldn’t be loaded: ${error.message}. Try once more.`);
+          delete this.known[text];
+          return this.say(error.message);
         }
-        return text === this.asked && this.show();
       }
 
       async answers(text) {
-        if (!window.Live) await script("translate.js");
-        const model = await Live.open((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`));
-        const ids = model.tokenizer.encode(text).slice(-model.config.max_length);
+        const model = await opened((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`))
+          .catch((error) => { throw new Error(`The model couldn’t be loaded: ${error.message}. Try once more.`); });
+        const ids = model.tokenizer.encode(text), { max_length } = model.config;
+        if (ids.length > max_length) throw new Error(`That’s ${ids.length} tokens, and this model reads at most ${max_length}.`);
         this.say("Translating …");
         return { trained: await translated(model, ids, {}), [this.off]: await translated(model, ids, switches(model, this.off)) };
       }
