@@ -115,6 +115,18 @@ def test_bert_fills_as_theirs(bert):
         assert [p for _, p in best] == pytest.approx(wanted.values.tolist(), abs=1e-5)
 
 
+def test_bert_says_no_token_that_its_tokenizer_lacks(bert, tmp_path):
+    """Published matrices may have more rows than the word list has words."""
+    folder = Path(shutil.copytree(bert[1], tmp_path / "padded"))
+    words = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    (folder / "vocab.txt").write_text("\n".join(words[:-3]), encoding="utf-8")
+    filler, text = load(folder, device="cpu"), "the cat [MASK] on."
+    [gap] = filler.fill(text, count=len(words) - 3)
+    assert all(isinstance(token, str) for token, _ in gap)
+    with pytest.raises(UserError, match=f"ask for 1 to {len(words) - 3} tokens"):
+        filler.fill(text, count=len(words))
+
+
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_out_and_in_again(name, tmp_path, request):
     theirs, folder = request.getfixturevalue(name)

@@ -57,11 +57,11 @@ class MaskFiller(PretrainedModel):
         gaps = [place for place, token in enumerate(ids) if token == gap]
         if not gaps:
             raise UserError("the text has no gap: write [MASK] where a word is missing")
-        if not 1 <= count <= self.model.config.vocab_size:
-            size = self.model.config.vocab_size
+        size = self.tokenizer.get_vocab_size()
+        if not 1 <= count <= size:
             raise UserError(f"count is {count}: ask for 1 to {size} tokens")
         device = self.model.embedding.weight.device
-        logits = self.model(torch.tensor([ids], device=device))[0, gaps]
+        logits = self.model(torch.tensor([ids], device=device))[0, gaps, :size]
         check_numbers(logits)
         best = logits.softmax(dim=1).topk(count, dim=1)
         return [
