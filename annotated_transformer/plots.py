@@ -22,6 +22,7 @@ COLOURS = {
     "black": "#000000",
     "grey": "#7F7F7F",
 }
+ON_LIGHT = "#111111"  # words on a light square, in both themes
 SEQUENTIAL, SIGNED = "cividis", "RdBu_r"
 DASHES = ["-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1))]
 
@@ -168,7 +169,7 @@ def label_squares(
                 f"{value:.{digits}f}",
                 ha="center",
                 va="center",
-                color=COLOURS["black"] if light else "white",
+                color=ON_LIGHT if light else "white",
                 fontsize=9,
             )
 

@@ -147,11 +147,11 @@ def check_layout(window: Browser) -> None:
     assert window.run(LONG_LINES) == []
 
 
-# What print would hide: folded answers, and what scrolls on a screen.
+# What print would hide: folded answers (folded code stays folded), and what scrolls.
 HIDDEN_IN_PRINT = """
 [...document.querySelectorAll("article *")].filter((each) => {
   const style = getComputedStyle(each);
-  if (each.tagName === "DETAILS" && !each.open)
+  if (each.matches("details:not(.hide)") && !each.open)
     return getComputedStyle(each, "::details-content").contentVisibility === "hidden";
   return each.checkVisibility() && style.overflowX !== "visible"
     && each.clientWidth && each.scrollWidth > each.clientWidth + 1

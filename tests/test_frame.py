@@ -16,8 +16,10 @@ from packaging.utils import canonicalize_name
 import annotated_transformer
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "tools")]
+import api_pages  # noqa: E402
 import chapters  # noqa: E402
+import dependencies  # noqa: E402
 import launch  # noqa: E402
 import terms  # noqa: E402
 
@@ -168,12 +170,12 @@ def small_package(tmp_path, monkeypatch):
     }
     for name, text in files.items():
         (folder / name).write_text(text)
-    monkeypatch.setattr(chapters, "ROOT", tmp_path)
-    chapters.direct_dependencies.cache_clear()
-    chapters.lazy_names.cache_clear()
+    monkeypatch.setattr(dependencies, "ROOT", tmp_path)
+    dependencies.direct_dependencies.cache_clear()
+    dependencies.lazy_names.cache_clear()
     yield tmp_path
-    chapters.direct_dependencies.cache_clear()
-    chapters.lazy_names.cache_clear()
+    dependencies.direct_dependencies.cache_clear()
+    dependencies.lazy_names.cache_clear()
 
 
 C_CHAPTER = ["from annotated_transformer.room.c import b"]
@@ -196,10 +198,10 @@ DEPENDENTS = {
 
 @pytest.mark.parametrize("module", DEPENDENTS)
 def test_a_change_to_a_module_reaches_exactly_its_dependents(small_package, module):
-    before = {name: chapters.fingerprint(code) for name, code in CHAPTERS.items()}
+    before = {name: dependencies.fingerprint(code) for name, code in CHAPTERS.items()}
     path = small_package / "annotated_transformer" / "room" / f"{module}.py"
     path.write_text(path.read_text() + "NEW = 2\n")
-    after = {name: chapters.fingerprint(code) for name, code in CHAPTERS.items()}
+    after = {name: dependencies.fingerprint(code) for name, code in CHAPTERS.items()}
     assert {name for name in CHAPTERS if after[name] != before[name]} == (
         DEPENDENTS[module]
     )
@@ -210,7 +212,7 @@ def test_a_new_paragraph_in_a_chapter_changes_nothing_elsewhere(small_package):
     found = set()
     for cell in (4, 5):
         path.write_text(f"# %% ../nbs/room/a.ipynb #cell{cell}\nA = 1\n")
-        found.add(chapters.fingerprint(C_CHAPTER))
+        found.add(dependencies.fingerprint(C_CHAPTER))
     assert len(found) == 1
 
 
@@ -218,9 +220,9 @@ def test_a_chapter_depends_on_the_recorded_run_that_it_names(small_package):
     run = small_package / "results" / "run.json"
     run.write_text("{}")
     chapter = ["open('results/run.json')"], ["x = 1"]
-    before = [*map(chapters.fingerprint, chapter)]
+    before = [*map(dependencies.fingerprint, chapter)]
     run.write_text('{"loss": 1}')
-    after = [*map(chapters.fingerprint, chapter)]
+    after = [*map(dependencies.fingerprint, chapter)]
     assert after[0] != before[0] and after[1] == before[1]
 
 
@@ -228,13 +230,13 @@ def test_a_command_counts_as_an_import_of_the_command_line(small_package):
     cli = small_package / "annotated_transformer" / "cli.py"
     cli.write_text("from .room import c\n")
     asked = ["!annotated-transformer info base"]
-    assert "annotated_transformer.room.a" in chapters.chapter_modules(asked)
-    assert not chapters.chapter_modules(["place = home / 'annotated-transformer'"])
+    assert "annotated_transformer.room.a" in dependencies.chapter_modules(asked)
+    assert not dependencies.chapter_modules(["place = home / 'annotated-transformer'"])
 
 
 def test_a_docstring_is_plain_text():
     lines = ["**Note** Length penalty (5 + |Y|)^a of `tokens`, for *all* rows."]
-    chapters.plain_docstring(None, "function", "f", None, None, lines)
+    api_pages.plain_docstring(None, "function", "f", None, None, lines)
     assert lines == [
         r"**Note** Length penalty (5 + \|Y\|)^a of ``tokens``, for \*all\* rows."
     ]
@@ -270,14 +272,14 @@ def test_colab_gets_a_chapter_that_installs_the_project(tmp_path):
 # -- the reference ---------------------------------------------------------------------
 
 
-def test_the_reference_leads_from_the_face_to_its_entries():
-    table = chapters.NAMES.sub(chapters.face, "% names annotated_transformer")
+def test_the_reference_leads_from_the_public_api_to_its_entries():
+    table = api_pages.NAMES.sub(api_pages.public_api, "% names annotated_transformer")
     assert "| `load` | {py:obj}`annotated_transformer.pretrained.load` |" in table
 
 
 def test_the_reference_lists_every_command_with_its_options():
     asked = "% commands annotated_transformer.cli"
-    text = chapters.COMMANDS.sub(chapters.commands, asked)
+    text = api_pages.COMMANDS.sub(api_pages.commands, asked)
     for command in ("train", "translate", "info", "export onnx", "series forecast"):
         assert f"## `annotated-transformer {command}`" in text
     assert "`--beam-size`" in text

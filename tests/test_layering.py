@@ -17,7 +17,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-import chapters  # noqa: E402
+import dependencies  # noqa: E402
 
 PACKAGE = "annotated_transformer"
 CHAPTERS = sorted(
@@ -65,7 +65,7 @@ def imports(source: str, module: str) -> set[str]:
     """The package's modules that a piece of Python imports anywhere, functions too."""
     inside = (ROOT / PACKAGE).joinpath(*module.split("."))
     full = f"{PACKAGE}.{module}".rstrip(".")
-    found = chapters.imported_names(source, full, inside.is_dir())
+    found = dependencies.imported_names(source, full, inside.is_dir())
     known = {name_of(path, PACKAGE) for path in MODULES}
     ours = {
         name.removeprefix(PACKAGE).lstrip(".")
@@ -114,7 +114,7 @@ def test_a_module_imports_only_from_above(path):
 )
 def test_what_came_before_needs_torch_alone(path):
     source = path.read_text(encoding="utf-8")
-    found = chapters.imported_names(source, f"{PACKAGE}.{name_of(path, PACKAGE)}")
+    found = dependencies.imported_names(source, f"{PACKAGE}.{name_of(path, PACKAGE)}")
     foreign = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
     assert foreign <= {"torch", PACKAGE}
 

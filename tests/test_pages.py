@@ -163,19 +163,6 @@ def test_every_exported_cell_leads_to_its_entry(chapter):
     )
 
 
-@each_chapter
-def test_a_chapter_says_where_it_lies_on_the_map(chapter):
-    place = chapter.relative_to(ROOT / "nbs").with_suffix(".html")
-    text = (BOOK / place).read_text(encoding="utf-8")
-    found = re.findall(r'</h1>\s*(<a class="here".*?</a>)', text, re.S)
-    assert len(found) == (len(place.parts) > 1)
-    for link in found:
-        assert re.search(r'aria-label="You are here: [^"]+"', link)
-        assert "index.html#the-map" in link and len(link) < 4096
-        filled = re.findall(r'<path d="M[^"]+" fill="#\w{6}"/>', link)
-        assert len(filled) == 1, "its box is not on the map"
-
-
 OUTPUT = re.compile(r'class="output text_plain.*?<pre>(.*?)</pre>', re.S)
 RAW = re.compile(r"^[\[{(<]|^(?:tensor|array|dict)\b|\d\.\d{6,}")
 

@@ -1,19 +1,16 @@
-"""The rocket's two links: Binder opens the repository itself, Colab copies of the
-chapters that install the project.
+"""Copies of the chapters for Colab, to which the rocket on each page leads.
 
 Colab starts from a bare machine, so its copies begin with a cell that fetches and
-installs the project, and end before the cell that exports it. `python
-book/_ext/launch.py FOLDER` writes them; the publishing workflow puts them on the branch
-`launch`.
+installs the project, and end before the cell that exports it. `python tools/launch.py
+FOLDER` writes them; the publishing workflow puts them on the branch "launch".
 """
 
 import json
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = "https://github.com/annotated-transformer/annotated-transformer"
-BRANCH = "launch"
 SET_UP = """#| hide
 # On Colab: fetch the project, install it, and work where the chapter lies.
 !git clone --quiet --depth 1 {repository} project
@@ -55,21 +52,6 @@ def write_copies(target: Path) -> list[Path]:
         )
         written.append(target / place)
     return written
-
-
-def use_copies(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Sphinx event: the theme's Colab button leads to the copy, not to the original."""
-    for group in context.get("header_buttons", []):
-        for button in group.get("buttons", []) if group.get("type") == "group" else []:
-            if "colab" in button.get("url", ""):
-                button["url"] = button["url"].replace("/blob/main/", f"/blob/{BRANCH}/")
-
-
-def setup(app):
-    app.connect(
-        "html-page-context", use_copies, priority=900
-    )  # after the theme has made its buttons
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """The map on the cover: Figure 1 of the paper with the parts of the book around it.
 
 Each box is a link to a chapter and names the module that the chapter exports. The
-extension puts the map where the cover says `% map`, and at the head of each chapter a
-thumbnail of it, with the chapter's own boxes filled.
+extension puts the map where the cover says `% map`.
 """
 
 import json
@@ -12,7 +11,6 @@ from html import escape
 from pathlib import Path
 
 import yaml
-from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 # Colours that the colour-blind can tell apart (Okabe and Ito), one for each part.
@@ -107,11 +105,8 @@ SAYS = (
     "paper. Each box leads to its chapter."
 )
 
-TIP = """
-<marker id="{id}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="{size}"
- markerHeight="{size}" orient="auto">
-<path d="M0 0 L8 4 L0 8 z" fill="#7F7F7F"/></marker>
-"""
+TIP = """<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6"
+markerHeight="6" orient="auto" fill="#7F7F7F"><path d="M0 0 L8 4 L0 8 z"/></marker>"""
 
 
 def box(
@@ -124,15 +119,11 @@ def box(
     chapter = f"{part}/{stem}"
     module = (ROOT / "annotated_transformer" / f"{chapter}.py").exists()
     under = f"{stem}.py" if module else "a chapter alone"
-    low = h < 30
-    places = (
-        [(x + 12, y + 17.5, "start"), (x + w - 10, y + 17, "end")]
-        if low
-        else [
-            (x + w / 2, y + h / 2 - 2, "middle"),
-            (x + w / 2, y + h / 2 + 14, "middle"),
-        ]
-    )
+    if h < 30:
+        places = (x + 12, y + 17.5, "start"), (x + w - 10, y + 17, "end")
+    else:
+        middle, half = x + w / 2, y + h / 2
+        places = (middle, half - 2, "middle"), (middle, half + 14, "middle")
     texts = " ".join(
         f'<text class="{kind}" x="{left:g}" y="{top:g}" font-size="{size}" '
         f'text-anchor="{anchor}">{escape(text)}</text>'
@@ -196,17 +187,11 @@ def spots(part: str) -> list[Spot]:
     lines = -(-len(stems) // ACROSS)
     across = -(-len(stems) // max(lines, 1))
     width = min(190, (right - left - gap * (across - 1)) / max(across, 1))
-    return [
-        (
-            stem,
-            name_of(stem),
-            left + i % across * (width + gap),
-            top(part) + 11 + i // across * 60,
-            width,
-            50,
-        )
-        for i, stem in enumerate(stems)
-    ]
+    found: list[Spot] = []
+    for i, stem in enumerate(stems):
+        x, y = left + i % across * (width + gap), top(part) + 11 + i // across * 60
+        found.append((stem, name_of(stem), x, y, width, 50))
+    return found
 
 
 def name_of(stem: str) -> str:
@@ -232,7 +217,7 @@ def figure_1() -> str:
     ]
     lines += [f'<path class="flow" d="{d}" marker-end="url(#tip)"/>' for d in FLOWS]
     lines += [
-        f'<path class="skip" d="M{x} {y} h131 v-68 h-9" marker-end="url(#tip-quiet)"/>'
+        f'<path class="skip" d="M{x} {y} h131 v-68 h-9" marker-end="url(#tip)"/>'
         for x, y in SKIPS
     ]
     lines.append('<text class="times" x="130" y="322" font-size="15">N ×</text>')
@@ -248,16 +233,12 @@ def foot() -> int:
 
 def cover_map() -> str:
     """The whole map as one SVG element."""
-    tips = "".join(
-        TIP.format(id=name, size=size)
-        for name, size in (("tip", 7), ("tip-quiet", 5.5))
-    )
     rows = [row(part) for part in PARTS if part != "model"]
     body = "\n".join([figure_1(), *rows])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 950 {foot()}" '
         'role="group" '
-        f'aria-label="{SAYS}"><defs>{tips}</defs>\n{body}\n</svg>'
+        f'aria-label="{SAYS}"><defs>{TIP}</defs>\n{body}\n</svg>'
     )
 
 
@@ -298,55 +279,6 @@ def put_map(app, docname: str, source: list[str]) -> None:
     source[0] = json.dumps(notebook)
 
 
-WHERE = {
-    "before": "before the Transformer",
-    "after": "after the paper",
-    "translation": "in translation",
-    "training": "in training",
-    "model": "in the model",
-    "data": "in the data",
-    "performance": "in performance",
-    "interop": "among other programs",
-}
-
-
-def outlines(boxes: list[Spot]) -> str:
-    """Boxes as one SVG path, in whole numbers."""
-    return "".join(
-        f"M{x:.0f} {y:.0f}h{w:.0f}v{h:.0f}h-{w:.0f}z" for _, _, x, y, w, h in boxes
-    )
-
-
-def thumbnail(part: str, stem: str) -> str:
-    """The map without words, this chapter's boxes filled: one link to the cover's."""
-    parts = []
-    for each, colour in COLOURS.items():
-        boxes = spots(each)
-        here = [spot for spot in boxes if (each, spot[0]) == (part, stem)]
-        parts.append(
-            f'<path d="{outlines(boxes)}" fill="{colour}" fill-opacity=".14" '
-            f'stroke="{colour}" stroke-width="6"/>'
-        )
-        parts.append(f'<path d="{outlines(here)}" fill="{colour}"/>' if here else "")
-    label = f"You are here: {name_of(stem).lower()}, {WHERE[part]}"
-    return (
-        f'<a class="here" href="../index.html#the-map" aria-label="{escape(label)}" '
-        f'title="{escape(label)}"><svg viewBox="0 0 950 {foot()}" width="84" '
-        f'height="{84 * foot() / 950:.0f}" '
-        f'aria-hidden="true">{"".join(parts)}</svg></a>'
-    )
-
-
-def put_thumbnail(app, doctree: nodes.document, docname: str) -> None:
-    """Sphinx event: the thumbnail below the title of a chapter."""
-    part, _, stem = docname.partition("/")
-    title = next(doctree.findall(nodes.title), None)
-    if part in COLOURS and stem and title is not None:
-        place = title.parent.index(title) + 1
-        title.parent.insert(place, nodes.raw("", thumbnail(part, stem), format="html"))
-
-
 def setup(app):
     app.connect("source-read", put_map)
-    app.connect("doctree-resolved", put_thumbnail)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

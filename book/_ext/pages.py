@@ -10,6 +10,9 @@ from pathlib import Path
 from docutils import nodes
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
 
 BOOK = Path(__file__).resolve().parents[1]
 STATIC = BOOK / "_static"
@@ -36,6 +39,14 @@ USES = {
     "predict.js": 'class="predict"',
     "near.js": 'class="touch"',
 }
+# Paper is white, whatever theme the screen has.
+PRINT_LIGHT = """{
+  const page = document.documentElement.dataset;
+  addEventListener("beforeprint", () => {
+    [page.screenTheme, page.theme] = [page.theme, "light"];
+  });
+  addEventListener("afterprint", () => { page.theme = page.screenTheme; });
+}"""
 # It is asked for something before other scripts run.
 FIRST = "documentation_options.js"
 
@@ -111,17 +122,15 @@ COLUMN = 728  # pixels: the width of the text in a window of 1280
 FIGURE = re.compile(r'<figure([^>]*>\s*<img width="(\d+)")')
 DRAWING = re.compile(r'<svg class="drawing\b[^>]*>.*?</svg>', re.S)
 IMAGE = re.compile(r'<img (?![^>]*\bwidth=)[^>]*?src="([^"]+\.svg)"[^>]*?/?>')
-SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)(pt)?"', re.S)
-HEIGHT = re.compile(r'<svg[^>]*? height="([\d.]+)(pt)?"', re.S)
+SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)pt" height="([\d.]+)pt"', re.S)
+GROUND = re.compile(r'(<g id="patch_\d+">\s*<path [^>]*style="fill: )#ffffff')
 
 
 @cache
 def size(path: Path) -> tuple[int, int]:
-    """Width and height of an SVG file in pixels."""
-    start = text(path)[:4000]
-    found = (SIZE.search(start), HEIGHT.search(start))
-    width, height = (float(m[1]) * (4 / 3 if m[2] else 1) for m in found)
-    return round(width), round(height)
+    """Width and height of one of matplotlib's SVG files in pixels."""
+    width, height = SIZE.search(text(path)[:4000]).groups()
+    return round(float(width) * 4 / 3), round(float(height) * 4 / 3)
 
 
 def say_sizes(app, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -134,15 +143,32 @@ def say_sizes(app, pagename: str, templatename: str, context: dict, doctree) -> 
         source = next((k for k, v in app.builder.images.items() if v == name), None)
         if source is None:
             return match[0]
-        width, height = size(Path(app.srcdir, source))
-        return (
-            f'<img width="{width}" height="{height}" style="--width:{width}" '
-            f"{match[0][5:]}"
-        )
+        drawn = Path(app.srcdir, source)
+        width, height = size(drawn)
+        sizes = f'width="{width}" height="{height}" style="--width:{width}"'
+        if "<image" not in text(drawn):
+            return f"<img {sizes} {match[0][5:]}"
+        out = Path(app.outdir, app.builder.imagedir, f"dark-{name}")
+        out.parent.mkdir(exist_ok=True)
+        out.write_text(darkened(text(drawn)), encoding="utf-8")
+        dark = f'<img class="only-dark" loading="lazy" {sizes} {match[0][5:]}'
+        light = f'<img {sizes} class="only-light" {match[0][5:]}'
+        return light + dark.replace(match[1], match[1].replace(name, out.name))
 
     if "body" in context:
         body = DRAWING.sub(boxed, IMAGE.sub(sized, context["body"]))
         context["body"] = FIGURE.sub(reachable, body)
+
+
+def darkened(svg: str) -> str:
+    """A picture with coloured squares for the dark theme: light lines and words, no
+    ground; the squares, which a caption may call bright or dark, stay as they are.
+
+    What is black by default turns light, and words on a square say their colour.
+    """
+    svg = svg.replace("stroke: #000000", "stroke: #ced6dd")
+    svg = svg.replace("<svg ", '<svg fill="#ced6dd" ', 1)
+    return GROUND.sub(r"\1none", svg)
 
 
 def reachable(match: re.Match) -> str:
@@ -178,14 +204,40 @@ def list_pages(app, error) -> None:
     Path(app.outdir, "llms.txt").write_text(text, encoding="utf-8")
 
 
+def check_alt_text(app, doctree: nodes.document) -> None:
+    """Sphinx event: a picture that says nothing to a reader who can't see it is an
+    error.
+    """
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            missing = "a figure without alternative text: say '#| fig-alt: …'"
+            logger.warning(missing, location=image)
+
+
+# -- Colab ---------------------------------------------------------------------------
+
+
+def use_copies(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Sphinx event: the theme's Colab button leads to the copy of a chapter that
+    installs the project (tools/launch.py), on the branch "launch".
+    """
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []) if group.get("type") == "group" else []:
+            if "colab" in button.get("url", ""):
+                button["url"] = button["url"].replace("/blob/main/", "/blob/launch/")
+
+
 def setup(app):
     # Jupyter Book sets this even where comments are left out.
     app.add_config_value("comments_config", {}, "html")
     app.connect("config-inited", use_own_files)
     app.connect("html-page-context", say_sizes)
-    # after every extension has named its scripts
+    app.connect("doctree-read", check_alt_text)
+    # after the theme has made its buttons, and every extension has named its scripts
+    app.connect("html-page-context", use_copies, priority=900)
     app.connect("html-page-context", choose_scripts, priority=900)
     app.connect("build-finished", keep_used_icons)
     app.connect("build-finished", list_pages)
     app.add_css_file("book.css")
+    app.add_js_file(None, body=PRINT_LIGHT)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 GLOSSARY = Path(__file__).resolve().parents[2] / "nbs" / "glossary.md"
-ROOMS = {"before", "model", "data", "training", "translation"}  # to be read in order
+IN_ORDER = {"before", "model", "data", "training", "translation"}
 MOST = 8  # links in one chapter
 ENTRY = re.compile(r"^(\S.*)\n  (.*)$", re.M)
 PLACE = re.compile(r"\]\(([\w/]+)\.ipynb")
@@ -70,7 +70,7 @@ def link_terms(cells: list[dict], chapter: str) -> None:
 
 def read(app, docname: str, source: list[str]) -> None:
     """Sphinx event: link the terms of a chapter."""
-    in_order = docname.partition("/")[0] in ROOMS
+    in_order = docname.partition("/")[0] in IN_ORDER
     if in_order and str(app.env.doc2path(docname)).endswith(".ipynb"):
         notebook = json.loads(source[0])
         link_terms(notebook["cells"], docname)
