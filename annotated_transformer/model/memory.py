@@ -17,7 +17,7 @@ def check_free(needed: int, what: str, remedy: str) -> None:
         )
 
 
-def check_room(config: TransformerConfig, copies: int = 1) -> None:
+def check_memory(config: TransformerConfig, copies: int = 1) -> None:
     """See that a new model fits into memory, in float32, by the formula of its size.
 
     Training keeps four `copies` of each weight: itself, its gradient, Adam's averages.
