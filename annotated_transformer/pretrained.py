@@ -21,7 +21,7 @@ from .files import read_bytes, read_json
 from .model_names import SHIPPED, find_folder, hub_errors
 from .training.checkpoint import (
     Savable,
-    build,
+    build_model,
     parse_config,
     read_weights,
     save_model,
@@ -135,7 +135,7 @@ class PretrainedModel:
         config = saved.config()
         beside = cls.read_files(saved.folder, config)
         weights = cls.read_weights(saved, config)
-        return build(cls.model_class, config, weights, saved.folder), *beside
+        return build_model(cls.model_class, config, weights, saved.folder), *beside
 
     @classmethod
     def read_weights(cls, saved: "SavedModel", config: Any) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 from annotated_transformer import check
-from annotated_transformer.check.file import imported
+from annotated_transformer.check.file import import_file
 
 FILE = Path(__file__).resolve().parent.parent / "nbs" / "my_transformer.py"
 SOURCE = FILE.read_text(encoding="utf-8")
-RIGHT = imported(FILE)
+RIGHT = import_file(FILE)
 
 
 def verdict(part, old="", new=""):

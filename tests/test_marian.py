@@ -43,7 +43,7 @@ from annotated_transformer.training.trainer import validation_loss
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.prepared_data import InitFrom
 from annotated_transformer.translation.search import beam, greedy
-from annotated_transformer.translation.task import fine_tune, prepare
+from annotated_transformer.translation.task import fine_tuning_recipe, prepare
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*reached its limit"),
@@ -397,7 +397,7 @@ def test_training_goes_on_from_an_imported_model(run, plain, tmp_path):
             text = "".join(f"{pair[side]}\n" for pair in PAIRS[:20])
             (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
     start = InitFrom("random", plain.translator.model, plain.translator.tokenizer)
-    plan = fine_tune(recipe("phrasebook"), start)
+    plan = fine_tuning_recipe(recipe("phrasebook"), start)
     pairs = PAIRS[:20]
     prepared = prepare(
         plan, tmp_path / "try", pairs, pairs, device="cpu", init_from=start

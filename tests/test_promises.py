@@ -16,7 +16,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_json
 from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.model.memory import check_room
+from annotated_transformer.model.memory import check_memory
 from annotated_transformer.model_names import MODELS, shipped
 
 SHIPPED = MODELS / "phrasebook-en-de"
@@ -185,7 +185,7 @@ HUGE = [{"N": 2**31 - 1}, {"d_ff": 2**30, "N": 1}]
 @pytest.mark.parametrize("sizes", HUGE, ids=str)
 def test_a_model_that_has_no_room_is_refused_before_it_is_built(sizes, run, tmp_path):
     with pytest.raises(UserError, match="GB of memory"):
-        check_room(TransformerConfig(**sizes))
+        check_memory(TransformerConfig(**sizes))
     words = [f"{name}={value}" for name, value in sizes.items()]
     settings = [word for each in words for word in ("--set", each)]
     out = tmp_path / "run"

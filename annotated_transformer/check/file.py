@@ -36,14 +36,14 @@ def progress(path: str | Path) -> dict[str, Verdict]:
 
     The file is run, as an import runs it. Raises: UserError for one that can't be.
     """
-    module = imported(Path(path))
+    module = import_file(Path(path))
     return {
         name: check(getattr(module, name)) if hasattr(module, name) else NOT_YET
         for name, check in CHECKS.items()
     }
 
 
-def imported(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """A file as a module, with its folder in the path while it is imported.
 
     Raises: UserError that names the file and, for an error in it, the line.

@@ -9,15 +9,15 @@ from ..model.attention import attention as reference
 from .verdict import (
     Part,
     Wrong,
-    build,
     call,
     changed,
     check_of,
     close,
     described,
     disturb,
-    fill,
+    fill_matrices,
     match,
+    new_part,
     output,
     require,
     require_gradients,
@@ -238,7 +238,7 @@ def multi_head_attention(part: Part) -> str:
     any names, as you like with biases: each a parameter of two axes, or more.
     """
     name = "MultiHeadAttention"
-    module = build(name, part, 12, 3)
+    module = new_part(name, part, 12, 3)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     hint = (
         "queries come from x, keys and values from memory; the heads go back behind "
@@ -264,7 +264,7 @@ def multi_head_attention(part: Part) -> str:
         "to attention.",
     )
     require_gradients(module, before)
-    fill(module, 0.3)
+    fill_matrices(module, 0.3)
     _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
     return "the heads are apart, scaled by √d_k, and joined by W_O"
 

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from .verdict import (
     Part,
-    build,
     call,
     changed,
     check_of,
     close,
     disturb,
-    fill,
+    fill_matrices,
+    new_part,
     output,
     require,
     require_gradients,
@@ -41,7 +41,7 @@ def _one_layer(name: str, part: Part, inputs: list[Tensor], norms: int) -> None:
 
     Raises: Wrong for a norm in the wrong place, a missing residual, network or dropout.
     """
-    module = build(name, part, D_MODEL, H, D_FF, DROPOUT)
+    module = new_part(name, part, D_MODEL, H, D_FF, DROPOUT)
     forward = _forward(module)
     found = forward(*inputs)
     require_gradients(module, found)
@@ -52,7 +52,7 @@ def _one_layer(name: str, part: Part, inputs: list[Tensor], norms: int) -> None:
         f"There is a norm for {len(gains)} of {norms} sub-layers: each has an AddNorm "
         "of its own.",
     )
-    wider = size_of(build(name, part, D_MODEL, H, D_FF + 1, DROPOUT))
+    wider = size_of(new_part(name, part, D_MODEL, H, D_FF + 1, DROPOUT))
     require(
         wider > size_of(module),
         "d_ff changes nothing: the feed-forward network is missing.",
@@ -63,7 +63,7 @@ def _one_layer(name: str, part: Part, inputs: list[Tensor], norms: int) -> None:
         "Dropout does nothing in training mode: hand it to each AddNorm.",
     )
     module.eval()
-    fill(module, 0.0)
+    fill_matrices(module, 0.0)
     x = inputs[0]
     require(
         close(forward(*inputs), F.layer_norm(x, (D_MODEL,)), 1e-3),
@@ -154,7 +154,7 @@ def encoder_layer(part: Part) -> str:
     Self-attention, then the feed-forward network, each in its AddNorm.
     """
     name = "EncoderLayer"
-    _encoding(_forward(build(name, part, D_MODEL, H, D_FF, DROPOUT)))
+    _encoding(_forward(new_part(name, part, D_MODEL, H, D_FF, DROPOUT)))
     _one_layer(name, part, [torch.randn(BATCH, SRC, D_MODEL)], norms=2)
     return "two sub-layers, each added to its input and normalised"
 
@@ -167,7 +167,7 @@ def decoder_layer(part: Part) -> str:
     feed-forward network, each in its AddNorm.
     """
     name = "DecoderLayer"
-    _decoding(_forward(build(name, part, D_MODEL, H, D_FF, DROPOUT)))
+    _decoding(_forward(new_part(name, part, D_MODEL, H, D_FF, DROPOUT)))
     inputs = [torch.randn(BATCH, TGT, D_MODEL), torch.randn(BATCH, SRC, D_MODEL)]
     _one_layer(name, part, inputs, norms=3)
     return "three sub-layers, blind to the future, with the source before them"
@@ -178,7 +178,7 @@ def _stack(name: str, part: Part, inputs: list[Tensor]) -> nn.Module:
 
     Raises: Wrong for shared layers, for a wrong number of them, or ones without effect.
     """
-    made = [build(name, part, n, D_MODEL, H, D_FF, DROPOUT) for n in (1, 2, 3)]
+    made = [new_part(name, part, n, D_MODEL, H, D_FF, DROPOUT) for n in (1, 2, 3)]
     one, two, three = map(size_of, made)
     require_gradients(made[2], _forward(made[2])(*inputs))
     require(
@@ -222,7 +222,7 @@ def transformer(part: Part) -> str:
     """
 
     def made(N: int = 1, vocab_size: int = VOCAB) -> nn.Module:
-        return build("Transformer", part, vocab_size, N, D_MODEL, H, D_FF, DROPOUT)
+        return new_part("Transformer", part, vocab_size, N, D_MODEL, H, D_FF, DROPOUT)
 
     module = made()
 

@@ -11,14 +11,14 @@ from ..model.position import sinusoids as reference
 from .verdict import (
     Part,
     Wrong,
-    build,
     changed,
     check_of,
     close,
     disturb,
-    fill,
+    fill_matrices,
     match,
-    matrices,
+    matrices_of,
+    new_part,
     output,
     require,
     require_gradients,
@@ -29,7 +29,7 @@ from .verdict import (
 @check_of("FeedForward")
 def feed_forward(part: Part) -> str:
     """`FeedForward(d_model, d_ff)`, `forward(x)`, equation (2)."""
-    module = build("FeedForward", part, 6, 10)
+    module = new_part("FeedForward", part, 6, 10)
     x = torch.randn(2, 5, 6)
     before = output("forward", module, x, shape=(2, 5, 6))
     others = [i for i in changed(before, module(disturb(x, 2))) if i != 2]
@@ -39,7 +39,7 @@ def feed_forward(part: Part) -> str:
         "network works at each position alone, along the last axis.",
     )
     require_gradients(module, before)
-    fill(module, -0.5)
+    fill_matrices(module, -0.5)
     _numbers_of_feed_forward(output("forward", module, x, shape=(2, 5, 6)), x)
     require(
         size_of(module) == 2 * 6 * 10 + 10 + 6,
@@ -96,7 +96,7 @@ def embedding(part: Part) -> str:
     the same rows, unscaled.
     """
     vocab_size, d_model = 7, 16
-    module = build("Embedding", part, vocab_size, d_model)
+    module = new_part("Embedding", part, vocab_size, d_model)
     ids = torch.tensor([[3, 1, 4], [0, 6, 3]])
     vectors = output("forward", module, ids, shape=(2, 3, d_model))
     require(
@@ -111,7 +111,7 @@ def embedding(part: Part) -> str:
     # Each unit vector picks a column of the output's matrix; a bias falls out.
     rows = (logits(torch.eye(d_model)[None]) - logits(nothing))[0].T
     _tied_and_scaled(table.detach(), rows.detach(), module)
-    # As the reader's class draws it; `build` has drawn its own.
+    # As the reader's class draws it; `new_part` has drawn its own.
     spread = part(500, d_model)(torch.arange(500)[None]).std().item()
     require(
         abs(spread - 1) < 0.1,
@@ -130,7 +130,7 @@ def _tied_and_scaled(table: Tensor, rows: Tensor, module: nn.Module) -> None:
         "The output isn't tied: forward and logits should use one matrix, so that what "
         "trains one trains the other.",
     )
-    weight = next(p for p in matrices(module) if p.numel() == table.numel())
+    weight = next(p for p in matrices_of(module) if p.numel() == table.numel())
     scaled_out = rows.norm() / weight.norm()
     require(
         abs(scaled_out - 1) < 1e-3,
@@ -204,7 +204,7 @@ def add_norm(part: Part) -> str:
 
     LayerNorm(x + Dropout(sublayer_output)); both are (batch, positions, d_model).
     """
-    module = build("AddNorm", part, 8, 0.5)
+    module = new_part("AddNorm", part, 8, 0.5)
     x, sublayer = 2 * torch.randn(2, 5, 8) + 1, torch.randn(2, 5, 8)
     found = output("forward", module, x, sublayer, shape=(2, 5, 8))
     if size_of(module):  # a norm needs no gain

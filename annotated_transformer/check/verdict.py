@@ -150,7 +150,7 @@ def output(
     return found
 
 
-def build(name: str, part: Part, *sizes: int | float) -> nn.Module:
+def new_part(name: str, part: Part, *sizes: int | float) -> nn.Module:
     """The reader's class built, in evaluation mode, with new weights from a seed.
 
     The weights are drawn anew so that no start, however small, hides an effect; what
@@ -164,7 +164,7 @@ def build(name: str, part: Part, *sizes: int | float) -> nn.Module:
         f"{name}({sizes_said}) is no nn.Module: write `class {name}(nn.Module)`.",
     )
     with torch.no_grad():
-        for weight in matrices(module):
+        for weight in matrices_of(module):
             weight.normal_(std=weight.size(-1) ** -0.5)
     return module.eval()
 
@@ -172,7 +172,7 @@ def build(name: str, part: Part, *sizes: int | float) -> nn.Module:
 # -- weights, whatever their names -----------------------------------------------------
 
 
-def matrices(module: nn.Module) -> list[nn.Parameter]:
+def matrices_of(module: nn.Module) -> list[nn.Parameter]:
     """The parameters of two axes or more that aren't all ones."""
     return [p for p in module.parameters() if p.dim() > 1 and not (p == 1).all()]
 
@@ -183,9 +183,9 @@ def size_of(module: nn.Module) -> int:
 
 
 @torch.no_grad()
-def fill(module: nn.Module, value: float) -> None:
-    """One value in all matrices, zero in all vectors but the gains of norms."""
-    for weight in matrices(module):
+def fill_matrices(module: nn.Module, value: float) -> None:
+    """One value in all matrices_of, zero in all vectors but the gains of norms."""
+    for weight in matrices_of(module):
         weight.fill_(value)
     for vector in module.parameters():
         if vector.dim() == 1 and not (vector == 1).all():

@@ -33,7 +33,7 @@ def plan_training(
     out of range.
     """
     from ..training.config import with_settings
-    from ..translation.task import fine_tune
+    from ..translation.task import fine_tuning_recipe
 
     if start and (own["recipe"] or parts):
         raise UserError(
@@ -42,7 +42,7 @@ def plan_training(
         )
     plan, decided = named_recipe(source, **own), TOKENIZER
     if start:
-        plan = fine_tune(plan, start)
+        plan = fine_tuning_recipe(plan, start)
         decided = TOKENIZER + TEXT + [each.name for each in fields(plan.architecture)]
     known = plan.architecture, plan.training, plan
     values = parse_settings(settings, *known)

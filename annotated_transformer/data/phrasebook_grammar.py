@@ -21,7 +21,7 @@ for _row in read_table("phrasebook_words.tsv"):
     WORDS[_row["kind"]].append(_row)
 
 
-def fill(kind: str, language: str, *words: str, row: int = 0) -> str:
+def worded(kind: str, language: str, *words: str, row: int = 0) -> str:
     """A pattern of the table phrasebook_words.tsv with words in its gaps."""
     return WORDS[kind][row][language].format(*words)
 
@@ -135,7 +135,7 @@ def in_city(zone: str, language: str) -> str:
     """A city after "in"; Italian says "ad" before another a."""
     name = city_name(zone, language)
     vowel = language == "it" and name[0] == "A"
-    return f"ad {name}" if vowel else fill("in city", language, name)
+    return f"ad {name}" if vowel else worded("in city", language, name)
 
 
 Style = Literal["standard", "or"]
@@ -160,12 +160,12 @@ def named(kind: str, style: Style, keys: Sequence[int | str], language: str) -> 
 
 def in_month(month: int, language: str) -> str:
     """A month after "in"."""
-    return fill("in month", language, cldr_name("month", month, language))
+    return worded("in month", language, cldr_name("month", month, language))
 
 
 def on_weekday(weekday: int, language: str) -> str:
     """A weekday, from 0 for Monday, after "on" where a language has a word for that."""
-    return fill("on weekday", language, cldr_name("weekday", weekday, language))
+    return worded("on weekday", language, cldr_name("weekday", weekday, language))
 
 
 def cldr_date(style: str, day: date, language: str) -> str:
@@ -182,7 +182,7 @@ def on_date(style: str, day: date, language: str) -> str:
     """A date after its preposition or article: "on March 3", "l'8 marzo"."""
     text = cldr_date(style, day, language)
     vowel = language == "it" and re.match("(8|11) ", text)
-    return f"l'{text}" if vowel else fill("on", language, text)
+    return f"l'{text}" if vowel else worded("on", language, text)
 
 
 def today(day: date, language: str) -> str:
@@ -200,20 +200,22 @@ def day_in_words(day: date, language: str) -> str:
     vowel = language == "it" and day.day in (8, 11)
     month = cldr_name("month", day.month, language)
     return (
-        f"l'{count} {month}" if vowel else fill("day in words", language, count, month)
+        f"l'{count} {month}"
+        if vowel
+        else worded("day in words", language, count, month)
     )
 
 
 def date_in_words(day: date, language: str) -> str:
     """Day, month and year as they are read aloud."""
     year = year_words(day.year, language)
-    return fill("date in words", language, day_in_words(day, language), year)
+    return worded("date in words", language, day_in_words(day, language), year)
 
 
 def weekday_span(value: tuple[int, int], language: str) -> str:
     """From one weekday to another, both included."""
     names = (cldr_name("weekday", each, language) for each in value)
-    return fill("weekdays", language, *names)
+    return worded("weekdays", language, *names)
 
 
 # -- times -----------------------------------------------------------------------------
@@ -230,7 +232,7 @@ def at_time(minute: int, language: str) -> str:
 
     Not for one o'clock: "la 1:30" is singular.
     """
-    return fill("at time", language, clock_time(minute, language))
+    return worded("at time", language, clock_time(minute, language))
 
 
 def clock_words(value: tuple[int, int], language: str) -> str:
@@ -246,13 +248,13 @@ def clock_words(value: tuple[int, int], language: str) -> str:
     if language == "fr":
         words = "une heure" if hour == 1 else f"{words} heures"
     following = number_words(hour + 1, language)
-    return fill("clock", language, words, following, row=quarter)
+    return worded("clock", language, words, following, row=quarter)
 
 
 def framed_clock(frame: str, value: tuple[int, int], language: str) -> str:
     """A quarter hour in words after "at" or "it is"."""
     kind = f"{frame} one" if value[0] == 1 else frame
-    return fill(kind, language, clock_words(value, language))
+    return worded(kind, language, clock_words(value, language))
 
 
 def relative(sign: int, value: tuple[Any, int], language: str) -> str:

@@ -17,7 +17,7 @@ from ..errors import UserError
 from ..files import check_regular, read_json, whole_folder, write_json
 from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
-from ..model.memory import check_free, check_room
+from ..model.memory import check_free, check_memory
 from ..model.transformer import Transformer
 
 MADE_BY = "annotated_transformer"  # of config.json: the version that wrote it
@@ -198,7 +198,7 @@ def empty_model(
         return make(config)
 
 
-def build(
+def build_model(
     make: Callable[[Any], Model], config: Any, weights: dict[str, Tensor], folder: Path
 ) -> Model:
     """The model that `make` makes of a configuration, filled, in evaluation mode.
@@ -209,7 +209,7 @@ def build(
     """
     there = sum(tensor.numel() for tensor in weights.values())
     if isinstance(config, TransformerConfig) and parameter_count(config) == there:
-        check_room(config)
+        check_memory(config)
     else:
         empty = empty_model(make, config, weights, folder)
         check_shapes(dict(empty.named_parameters()), weights, folder)
@@ -233,7 +233,7 @@ def load_model(
     about = read_json(folder / "config.json")
     config = parse_config(about, TransformerConfig, folder)
     tokenizer = read_pair_tokenizer(folder, config)
-    model = build(Transformer, config, read_weights(folder), folder)
+    model = build_model(Transformer, config, read_weights(folder), folder)
     return model.to(device), tokenizer
 
 

@@ -240,7 +240,7 @@ def failure_line(error: Exception) -> str:
     return f"{process}: {type(error).__name__}: {first}"
 
 
-def tell_launcher(error: Exception, line: str) -> None:
+def notify_launcher(error: Exception, line: str) -> None:
     """Leave the cause where `torchrun` looks for it.
 
     One line for a user's mistake, the whole trace for a bug.
@@ -278,7 +278,7 @@ def report_failure_once(own: float = 2.0, others: float = 10.0) -> Iterator[None
         if lost_partner(error):
             time.sleep(others)
         else:
-            tell_launcher(error, line)
+            notify_launcher(error, line)
             time.sleep(own if os.environ.get("LOCAL_RANK", "0") != "0" else 0)
         raise UserError(line) from error
 

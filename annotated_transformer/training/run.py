@@ -65,7 +65,7 @@ def lock_folder(folder: Path, world: World) -> AbstractContextManager[object]:
     return locked(folder) if world.first else nullcontext()
 
 
-def claim_place(folder: Path, world: World, overwrite: bool) -> None:
+def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
     """See that a run may have this folder, and clear it if that is wanted.
 
     Raises: UserError as `check_folder` and `lock_folder`.
@@ -125,7 +125,7 @@ def start_run(
     """
     world, folder = join_world(task.config.timeout, device), Path(folder)
     with first_process_first(world):
-        claim_place(folder, world, overwrite)
+        ready_folder(folder, world, overwrite)
     return Run(task, folder, world, report)
 
 

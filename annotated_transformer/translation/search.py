@@ -322,9 +322,9 @@ def advance(
         places = torch.arange(ended.size(1), device=ended.device)
         both = finished.join(candidates.only(ended & (places < beam_size), penalty))
         finished = both.select(both.scores.topk(finished.scores.size(1), dim=1).indices)
-    going_on = candidates.only(~ended, penalty)
-    alive = going_on.totals.topk(beam_size, dim=1).indices
-    return going_on.select(alive), finished, parents.gather(1, alive)
+    unfinished = candidates.only(~ended, penalty)
+    alive = unfinished.totals.topk(beam_size, dim=1).indices
+    return unfinished.select(alive), finished, parents.gather(1, alive)
 
 # %% ../../nbs/translation/search.ipynb #13069f9f
 def nothing_better(

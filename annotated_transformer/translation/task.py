@@ -14,7 +14,7 @@ from ..data.batching import Batch, batches
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError
-from ..model.memory import check_room
+from ..model.memory import check_memory
 from ..model.transformer import Transformer
 from ..performance.update import fast_training, fused_adam
 from ..pretrained import MODEL_TYPES, imported
@@ -22,7 +22,7 @@ from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
 from ..training.log import Report
 from ..training.recipes import Recipe
-from ..training.run import Run, claim_place, lock_folder
+from ..training.run import Run, lock_folder, ready_folder
 from ..training.task import Position, SummedLoss, Task
 from ..training.trainer import (
     paper_schedule,
@@ -107,7 +107,7 @@ FINE_TUNING = TrainingConfig(
 )
 
 
-def fine_tune(plan: Recipe, start: InitFrom) -> Recipe:
+def fine_tuning_recipe(plan: Recipe, start: InitFrom) -> Recipe:
     """The pairs of a recipe, for a run that goes on from a trained model."""
     config, tokenizer = start.model.config, start.tokenizer
     return replace(
@@ -180,9 +180,9 @@ def prepare(
         check_start(plan, init_from, train)
     folder, world = Path(folder), join_world(plan.training.timeout, device)
     here = world.device.type == "cpu" and not plan.training.sharded
-    check_room(plan.architecture, copies=4 if here else 1)
+    check_memory(plan.architecture, copies=4 if here else 1)
     with first_process_first(world):
-        _check_place(folder, world, overwrite)
+        _claim_folder(folder, world, overwrite)
         with lock_folder(folder, world):
             tokenizer, *sides, data = prepare_data(
                 plan, folder / "data", train, valid, init_from
@@ -194,8 +194,8 @@ def prepare(
     return Run(task, folder, world, report)
 
 
-def _check_place(folder: Path, world: World, overwrite: bool) -> None:
-    claim_place(folder, world, overwrite)
+def _claim_folder(folder: Path, world: World, overwrite: bool) -> None:
+    ready_folder(folder, world, overwrite)
     if not (world.first or (folder / "data").exists()):
         made = f"{folder / 'data'} was made by the first process and is not here"
         raise UserError(f"{made}: name a folder that all can see")

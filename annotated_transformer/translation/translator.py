@@ -43,7 +43,7 @@ class ForcedScore:
     token_log_probabilities: list[float]
 
 
-def force_batches(
+def teacher_forced_batches(
     model: nn.Module,
     sources: list[list[int]],
     targets: list[list[int]],
@@ -295,7 +295,7 @@ class Translator(PretrainedModel):
             ForcedScore(sum(row), token_labels(self.tokenizer.target, target), row)
             for target, row in zip(
                 to_rows,
-                force_batches(self.model, from_rows, to_rows, batch_tokens),
+                teacher_forced_batches(self.model, from_rows, to_rows, batch_tokens),
                 strict=True,
             )
         ]

@@ -1,6 +1,6 @@
 """Going on from the everyday model against starting from nothing, on few pairs.
 
-    nice -n 19 python -m benchmarks.paper.going_on
+    nice -n 19 python -m benchmarks.paper.fine_tuning
 
 Trains on the first 300 to 3,000 pairs of Multi30k, from the shipped tatoeba-en-de by
 the settings of `--from`, and from random weights with the same architecture, pieces and
@@ -10,7 +10,7 @@ checkpoints are averaged. BLEU (13a, as it is written) is of test_2016_flickr, w
 beam of 4 and α = 1, as the model's card has it. About 25 minutes on one core; each run
 is recorded when it is done, so that the command may be stopped and started again. The
 corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
-Writes results/paper/going-on.json, for nbs/training/run.ipynb.
+Writes results/paper/fine-tuning.json, for nbs/training/run.ipynb.
 """
 
 import tempfile
@@ -32,13 +32,13 @@ from annotated_transformer.translation.task import (
     FINE_TUNING,
     PEAK,
     FirstPairs,
-    fine_tune,
+    fine_tuning_recipe,
     prepare,
 )
 from benchmarks import record
 from benchmarks.measure import bleu, sides
 
-PLACE = "paper/going-on.json"
+PLACE = "paper/fine-tuning.json"
 SIZES = (300, 1_000, 3_000)
 MOST = 1_000  # updates
 
@@ -49,7 +49,9 @@ def plan_for(peak: float, start: InitFrom | None) -> Recipe:
     plan = replace(everyday, corpus="multi30k", lowercase=False)
     warmup = FINE_TUNING.warmup if start else 200
     training = replace(FINE_TUNING, steps=MOST, warmup=warmup, peak=peak)
-    return replace(fine_tune(plan, start) if start else plan, training=training)
+    return replace(
+        fine_tuning_recipe(plan, start) if start else plan, training=training
+    )
 
 
 def trained(pairs: int, peak: float, on: bool) -> dict:

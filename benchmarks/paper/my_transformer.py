@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from annotated_transformer.check.file import imported
+from annotated_transformer.check.file import import_file
 from benchmarks import record
 
 FILE = record.ROOT / "nbs" / "my_transformer.py"
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Train both, one after the other, from the file's own seeds."""
     record.command_line(__doc__).parse_args(arguments)
     torch.set_num_threads(1)
-    module = imported(FILE)
+    module = import_file(FILE)
     found = {}
     for name in ("reverse_words", "translate_dates"):
         start = time.process_time()

@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from annotated_transformer.before.recurrent import AdditiveAttention
-from annotated_transformer.check.file import imported
+from annotated_transformer.check.file import import_file
 from benchmarks import record
 
 RECORD = "paper/reversal.json"
-mine: Any = imported(record.ROOT / "nbs" / "my_transformer.py")
+mine: Any = import_file(record.ROOT / "nbs" / "my_transformer.py")
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VOCAB = 3 + len(LETTERS)
