@@ -7,6 +7,7 @@ from tiny_run import refused
 from annotated_transformer.after.classifier import (
     ClassifierConfig,
     pieces,
+    reliability,
     shorten,
 )
 from annotated_transformer.after.text_classifier import new_classifier
@@ -112,3 +113,12 @@ def test_what_a_user_can_mend_is_one_line(run, tmp_path):
     ]:
         refused(run("classifier", *arguments), words)
     assert not (tmp_path / "x").exists()
+
+
+def test_reliability_sets_confidence_beside_the_share_that_is_right():
+    sure, unsure = [[0.95, 0.05]] * 4, [[0.35, 0.65]] * 2
+    found = reliability(torch.tensor(sure + unsure), [0, 0, 0, 1, 1, 0])
+    assert found == [
+        (pytest.approx(0.65), 0.5, 2),
+        (pytest.approx(0.95), 0.75, 4),
+    ]
