@@ -9,6 +9,7 @@ from dataclasses import replace
 from statistics import mean
 
 import pytest
+from scipy import stats
 
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.model.config import preset
@@ -61,6 +62,9 @@ def test_the_spread_is_pooled_over_the_rows_that_ran_twice():
     )
     assert Spread.of({"c": [9.0]}).half_width(1) == math.inf
     assert Spread(1.0, 12).half_width(1) == 2.23  # of ten, on the safe side
+    for freedom in (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60):
+        known = round(stats.t.ppf(0.975, freedom), 2)
+        assert Spread(1.0, freedom).half_width(1) == pytest.approx(known)
 
 
 def test_what_a_seed_does_to_all_rows_is_taken_out():
