@@ -4,6 +4,7 @@ import base64
 import copy
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -485,8 +486,63 @@ def test_presets_do_what_their_lines_say(window):
     assert text_of(window, "output") == "Mein Bruder ist älter als ich."
     assert text_of(window, "changed-output") == blind  # whatever you type
     click(window, "#live-layer-off")
+    before, now = re.findall(r"−\d+\.\d\d", text_of(window, "effect"))
+    assert before != now
     click(window, "[data-preset=trained]")
     assert window.run("document.getElementById('live-changed').hidden")
+
+
+# What a reader makes of the page, and what a friend then sees.
+STATE = """["source", "output", "changed-output", "changed-source", "beam-value"]
+  .map((name) => document.getElementById(`live-${name}`))
+  .map((each) => each.value ?? each.textContent)"""
+
+
+@needs_page
+@pytest.mark.parametrize("place", ["file", "server"])
+def test_a_link_opens_the_same_state_elsewhere(place, served):
+    base = f"{BOOK.as_uri()}/" if place == "file" else served
+    with Browser() as browser:
+        browser.open(f"{base}live.html")
+        browser.run("document.getElementById('live-source').select()")
+        browser.call("Input.insertText", text="My dog & I aren't #1, are we?")
+        click(browser, "#live-form button")
+        click(browser, "#live-shuffled")
+        click(browser, "#live-again")
+        click(browser, "#live-head-off")
+        browser.run("document.getElementById('live-beam-size').value = 2")
+        browser.run(
+            "document.getElementById('live-beam-size').dispatchEvent("
+            "new Event('change', {bubbles: true}))"
+        )
+        browser.wait(ANSWERED)
+        browser.run(
+            "navigator.clipboard.writeText = (text) => { window.copied = text; }"
+        )
+        browser.run("document.getElementById('live-copy').click()")
+        browser.wait("document.getElementById('live-copied').textContent === 'Copied.'")
+        link, made = browser.run("window.copied"), browser.run(STATE)
+        assert link == browser.run("location.href") and made[2] != made[1]
+    with Browser() as friend:
+        friend.open(link)
+        friend.wait(ANSWERED)
+        assert friend.run(STATE) == made
+        assert friend.run("document.getElementById('live-head-off').checked")
+
+
+@needs_page
+def test_a_link_brings_nothing_but_text_and_numbers(served):
+    spoiled = (
+        "s=%3Cimg+src%3Dx+onerror%3Dwindow.hit%3D1%3E&off=cross.99.0,%3Cb%3E&beam=999"
+    )
+    with Browser() as browser:
+        browser.open(f"{served}live.html#{spoiled}&alpha=x&seed=-")
+        browser.wait(ANSWERED)
+        assert browser.run("document.getElementById('live-beam-value').value") == "8"
+        assert not browser.run(
+            "window.hit || document.querySelectorAll('img[src=x]').length"
+        )
+        assert not [each for each in browser.errors if "theme mode" not in each]
 
 
 INSIDE = "document.querySelector('attention-view').shadowRoot"

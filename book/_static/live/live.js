@@ -39,6 +39,7 @@
       source = Transformer.encode(model, ids, switches());
       best = await search(found.turn, "changed-output", source, options(), switches());
       if (!best) return false;
+      at("effect").textContent = effect(found, source);
       at("changed-source").textContent = checked("shuffled")
         ? `The model reads: ${model.tokenizer.decode(ids)}` : "";
     }
@@ -46,8 +47,22 @@
     shown = { ids, source, best, answer,
       forced: Transformer.force(model, source, answer, switches()) };
     draw();
+    showOff();
+    at("share").hidden = false;
+    at("copied").textContent = "";
+    history.replaceState(null, "", link());
     return true;
   };
+
+  // Most single heads leave the words as they are; the numbers move with each of them.
+  function effect({ source, best }, changedSource) {
+    const words = [...best.tokens, ...(best.finished ? [model.config.eos_id] : [])];
+    const logProbability = (from, without) => Transformer.force(model, from, words, without)
+      .reduce((sum, step) => sum + step.logProbability, 0);
+    const before = logProbability(source, {}), now = logProbability(changedSource, switches());
+    return `The first translation's log-probability was ${number(before)}, and is `
+      + `${number(now)} with your changes.`;
+  }
 
   function draw() {
     document.querySelectorAll(".live-panel").forEach((panel) => { panel.hidden = false; });
@@ -219,6 +234,47 @@
     at("own-panel").hidden = false;
   }
 
+  // -- A link to this sentence and these changes ----------------------------------------
+
+  const BOXES = ["no-positions", "shuffled", "no-scale", "no-residual", "no-source"];
+  const RANGES = { beam: "beam-size", alpha: "alpha" };
+
+  // The page's address with #s=SENTENCE&off=no-scale,cross.2.0&beam=4&alpha=0.6
+  function link() {
+    const state = new URLSearchParams({ s: at("source").value });
+    const parts = [...BOXES.filter(checked), ...off];
+    if (parts.length) state.set("off", parts.join(","));
+    if (checked("shuffled")) state.set("seed", seed);
+    for (const [key, id] of Object.entries(RANGES))
+      if (at(id).value !== at(id).defaultValue) state.set(key, at(id).value);
+    return `${location.href.split("#")[0]}#${state}`;
+  }
+
+  // A browser keeps a range within its bounds, and the text is shown as text alone.
+  function follow() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    if (!state.get("s")) return;
+    const parts = (state.get("off") || "").split(",");
+    at("source").value = state.get("s").slice(0, at("source").maxLength);
+    BOXES.forEach((id) => { at(id).checked = parts.includes(id); });
+    off.clear();
+    parts.filter((part) => /^(encoder|decoder|cross)(\.\d){2}$/.test(part))
+      .forEach((part) => off.add(part));
+    seed = Number.parseInt(state.get("seed"), 10) || 1;
+    for (const [key, id] of Object.entries(RANGES))
+      at(id).value = state.get(key) || at(id).defaultValue;
+    changed();
+  }
+
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(link());
+      at("copied").textContent = "Copied.";
+    } catch { // no clipboard without https
+      at("copied").textContent = "It stands in the address bar: copy it from there.";
+    }
+  }
+
   // -- Listening ------------------------------------------------------------------------
 
   const PRESETS = {
@@ -269,5 +325,8 @@
   on("head-off", "change", (event) => turnOff(one(), event.target.checked));
   on("layer-off", "change", (event) => turnOff(layer(), event.target.checked));
   on("step", "input", showStep);
+  on("copy", "click", copy);
+  addEventListener("hashchange", follow);
   on("own-form", "submit", (event) => { event.preventDefault(); drawOwn(); });
+  follow();
 })();
