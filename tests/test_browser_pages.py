@@ -171,6 +171,19 @@ def check_print(window: Browser) -> None:
         window.call("Emulation.setEmulatedMedia", media="")
 
 
+def test_paper_is_white_whatever_the_screen_is(served):
+    with Browser() as browser:
+        browser.open(f"{served}model/attention.html")
+        browser.run("document.documentElement.dataset.theme = 'dark'")
+        browser.run(
+            "addEventListener('beforeprint', () => {"
+            " window.printed = document.documentElement.dataset.theme; })"
+        )
+        browser.call("Page.printToPDF")
+        assert browser.run("window.printed") == "light"
+        assert browser.run("document.documentElement.dataset.theme") == "dark"
+
+
 # -- access ----------------------------------------------------------------------------
 
 FAULTS = """
