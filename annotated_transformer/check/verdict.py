@@ -184,7 +184,7 @@ def size_of(module: nn.Module) -> int:
 
 @torch.no_grad()
 def fill_matrices(module: nn.Module, value: float) -> None:
-    """One value in all matrices_of, zero in all vectors but the gains of norms."""
+    """One value in all matrices, zero in all vectors but the gains of norms."""
     for weight in matrices_of(module):
         weight.fill_(value)
     for vector in module.parameters():

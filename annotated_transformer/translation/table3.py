@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['CLAIMS', 'Variation', 'variations', 'variation', 'Claim', 'scaled_down', 'scaled_down_recipe', 'without_seeds',
-           'Spread', 'Comparison', 'judge']
+           'Spread', 'Judgement', 'judge']
 
 # %% ../../nbs/translation/table3.ipynb #v-imports
 #| code-fold: true
@@ -191,7 +191,7 @@ class Spread:
         return factor * self.deviation * math.sqrt(sum(1 / count for count in counts))
 
 # %% ../../nbs/translation/table3.ipynb #v-verdict
-class Comparison(NamedTuple):
+class Judgement(NamedTuple):
     """How much worse the row was that should be worse, and what that says."""
 
     difference: float
@@ -199,13 +199,11 @@ class Comparison(NamedTuple):
     words: str
 
 
-def judge(
-    worse: Sequence[float], better: Sequence[float], spread: Spread
-) -> Comparison:
+def judge(worse: Sequence[float], better: Sequence[float], spread: Spread) -> Judgement:
     """Whether the values of `worse` are the larger ones, as far as that can be told."""
     difference = mean(worse) - mean(better)
     half = spread.half_width(len(worse), len(better))
     if abs(difference) <= half:
-        return Comparison(difference, half, "inconclusive")
+        return Judgement(difference, half, "inconclusive")
     words = "survives" if difference > 0 else "is reversed"
-    return Comparison(difference, half, words)
+    return Judgement(difference, half, words)
