@@ -5,8 +5,11 @@
 
    with weights[layer][head][query][key]. A script may call `show(panels, off)` instead,
    where `off` is the Set of heads that are turned off, by name: "cross.0.3" is head 3 of
-   layer 0, both from 0. `chosen` names the head in view, and a "choose" event tells of a
-   new one. What is written inside the element stands between the heads and their words. */
+   layer 0, both from 0. `value(worth)` marks each head with what it is worth, by name,
+   `mark(name, row)` a row of a panel, and `pictures()` are the heads' canvases. `chosen`
+   names the head in view; a "choose" event tells of a new one, a "point" event of a row,
+   { name, row }. What is written inside the element stands between the heads and their
+   words. */
 (() => {
   "use strict";
   if (customElements.get("attention-view")) return;
@@ -16,10 +19,11 @@
 p { margin: .5rem 0; }
 .heads div { display: flex; align-items: center; gap: 3px; margin: 2px 0; }
 .heads span { width: 4.8rem; flex: none; font-size: .85rem; color: var(--quiet); }
-button { flex: 0 1 2.4rem; min-width: 0; height: 2.1rem; padding: 2px; line-height: 0; background: none; border: 1px solid var(--quiet); border-radius: 4px; }
+button { position: relative; flex: 0 1 2.4rem; min-width: 0; height: 2.3rem; padding: 2px 2px 6px; line-height: 0; background: none; border: 1px solid var(--quiet); border-radius: 4px; }
 button[aria-pressed=true] { border-color: var(--mark); box-shadow: 0 0 0 1px var(--mark); }
 button.off { background: repeating-linear-gradient(45deg, transparent 0 4px, var(--quiet) 4px 5px); }
 :focus-visible { outline: 2px solid var(--mark); outline-offset: 1px; }
+button i { position: absolute; inset: auto auto 1px 2px; height: 4px; max-width: calc(100% - 4px); background: var(--mark); }
 canvas { width: 100%; height: 100%; image-rendering: pixelated; }
 .value { min-height: 1.6em; font-variant-numeric: tabular-nums; }
 .both { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
@@ -30,8 +34,10 @@ line { stroke: var(--ink); }
 g > rect { fill: transparent; }
 g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, transparent); }
 .lines .one line:not(.on) { stroke-opacity: .04; }
-.matrix rect { fill: var(--ink); stroke: var(--quiet); stroke-width: .3; }
-.matrix .one g:not(.on) rect { opacity: .3; }
+.matrix { position: relative; }
+.matrix canvas { position: absolute; outline: 1px solid var(--quiet); }
+.matrix rect { fill: none; }
+.matrix .on > rect { stroke: var(--mark); stroke-width: 2; }
 @media (max-width: 500px) { .heads span { width: 4.1rem; font-size: .78rem; } }
 `;
   const DRAWN = ["svg", "g", "line", "path", "rect", "text", "title"];
@@ -67,7 +73,7 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
   class AttentionView extends HTMLElement {
     static make = make;
     static percent = percent;
-    #panels = []; #off = new Set(); #heads; #name; #value; #lines; #matrix;
+    #panels = []; #off = new Set(); #heads; #name; #value; #lines; #matrix; #point;
 
     connectedCallback() {
       if (this.shadowRoot) return;
@@ -93,16 +99,35 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
       this.#choose(this.chosen);
     }
 
-    // One head in small. Its blue is legible in both themes, so it needn't follow them.
+    // A bar for each head: how much log-probability it brings, against the one that brings
+    // the most; none for a head that brings nothing.
+    value(worth) {
+      const most = Math.max(...Object.values(worth), 1e-9);
+      this.#heads.querySelectorAll("button").forEach((button) => {
+        const brings = worth[button.value], bar = make("i");
+        bar.style.width = `${100 * Math.max(0, brings / most)}%`;
+        const told = `${button.getAttribute("aria-label").replace(/; without it.*/, "")}; `
+          + `without it the log-probability ${brings < 0 ? "rises" : "falls"} by `
+          + Math.abs(brings).toFixed(2);
+        button.setAttribute("aria-label", told);
+        button.title = told;
+        button.querySelector("i")?.remove();
+        button.append(bar);
+      });
+    }
+
+    // Every head in small, in the order of the panels.
+    pictures() {
+      return [...this.#heads.querySelectorAll("canvas")];
+    }
+
+    mark(name, row) {
+      if (this.#name && this.chosen?.startsWith(`${name}.`)) this.#point(row);
+    }
+
+    // One head in small.
     #head(rows, id) {
-      const canvas = make("canvas", { width: rows[0].length, height: rows.length });
-      const context = canvas.getContext("2d");
-      context.fillStyle = "#2f8fce";
-      rows.forEach((row, i) => row.forEach((weight, j) => {
-        context.globalAlpha = weight;
-        context.fillRect(j, i, 1, 1);
-      }));
-      const off = this.#off.has(id), label = this.#label(id);
+      const canvas = paint(rows), off = this.#off.has(id), label = this.#label(id);
       return make("button", { type: "button", value: id, title: label,
         "aria-label": label + (off ? ", off" : ""), class: off && "off",
         onclick: () => this.#choose(id), onkeydown: (event) => this.#move(event) }, canvas);
@@ -134,12 +159,13 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
       const [name, layer, head] = id.split(".");
       const panel = this.#panels.find((each) => each.name === name);
       const { queries, keys } = panel, weights = panel.weights[layer][head];
-      const pictures = [drawLines(weights, queries, keys), drawMatrix(weights, queries, keys)];
+      const matrix = drawMatrix(weights, queries, keys);
+      const pictures = [drawLines(weights, queries, keys), matrix.lastChild];
       this.#name.textContent = this.#label(id);
       this.#value.textContent = "Point at a word, or reach it with the Tab key.";
       this.#lines.replaceChildren(pictures[0]);
-      this.#matrix.replaceChildren(pictures[1]);
-      const point = (i) => {
+      this.#matrix.replaceChildren(matrix);
+      const point = this.#point = (i) => {
         for (const svg of pictures) {
           svg.classList.toggle("one", i >= 0);
           svg.querySelectorAll("[data-row]").forEach((node) =>
@@ -151,7 +177,11 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
       for (const svg of pictures) {
         svg.addEventListener("mouseleave", () => point(-1));
         svg.querySelectorAll("[data-row]").forEach((node) => {
-          const tell = () => point(Number(node.dataset.row));
+          const tell = () => {
+            point(Number(node.dataset.row));
+            this.dispatchEvent(new CustomEvent("point",
+              { detail: { name, row: Number(node.dataset.row) } }));
+          };
           node.addEventListener("mouseenter", tell);
           node.addEventListener("click", tell);
           // Chromium would take any shape that listens for the focus for a stop of the Tab key.
@@ -162,13 +192,24 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
     }
   }
 
+  // Weights as pixels. Their blue is legible in both themes, so it needn't follow them.
+  function paint(rows) {
+    const width = rows[0].length, canvas = make("canvas", { width, height: rows.length });
+    const image = new ImageData(width, rows.length);
+    rows.forEach((row, i) => row.forEach((weight, j) =>
+      image.data.set([47, 143, 206, 255 * weight], 4 * (i * width + j))));
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    return canvas;
+  }
+
   // Both sentences from top to bottom, and a line for each weight, as thick as it is large.
   function drawLines(weights, queries, keys) {
     const height = ROW * Math.max(queries.length, keys.length) + 8, middle = ROW / 2 + 4;
     const svg = make("svg", { viewBox: `0 0 320 ${height}`, width: 320, height, role: "group",
       "aria-label": "Queries on the left, keys on the right, and lines between them" });
+    const least = keys.length > 20 ? 0.05 : 0.01; // a long sentence has too many to see
     weights.forEach((row, i) => row.forEach((weight, j) => {
-      if (weight < 0.01) return;
+      if (weight < least) return;
       svg.append(make("line", { x1: 118, x2: 202, y1: i * ROW + middle, y2: j * ROW + middle,
         "data-row": i, "stroke-width": 0.5 + 4 * weight,
         "stroke-opacity": Math.max(0.12, weight) }));
@@ -195,10 +236,19 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
       `translate(${left + (j + 0.7) * side},${top - 6}) rotate(-60)` }, clip(word))));
     queries.forEach((word, i) => svg.append(make("g", { "data-row": i },
       make("text", { x: left - 6, y: top + (i + 0.72) * side, "text-anchor": "end" }, clip(word)),
-      ...weights[i].map((weight, j) => make("rect", { x: left + j * side, y: top + i * side,
-        width: side - 1, height: side - 1, "fill-opacity": weight },
-      make("title", {}, `${word} → ${keys[j]}: ${percent(weight)}`))))));
-    return svg;
+      make("rect", { x: left, y: top + i * side, width: side * keys.length, height: side,
+        "pointer-events": "all" }))));
+    svg.addEventListener("mousemove", ({ offsetX, offsetY }) => {
+      const i = Math.floor((offsetY - top) / side), j = Math.floor((offsetX - left) / side);
+      svg.parentNode.title = weights[i]?.[j] === undefined ? ""
+        : `${queries[i]} → ${keys[j]}: ${percent(weights[i][j])}`;
+    });
+    const canvas = paint(weights);
+    Object.assign(canvas.style, { left: `${left}px`, top: `${top}px`,
+      width: `${side * keys.length}px`, height: `${side * queries.length}px` });
+    const both = document.createDocumentFragment();
+    both.append(canvas, svg);
+    return both;
   }
 
   customElements.define("attention-view", AttentionView);

@@ -46,13 +46,13 @@ needs_node = pytest.mark.skipif(not NODE, reason="node is not installed")
 # What a test asks of the script: to translate, to force a translation, to cut a text.
 ANSWER = """
 function answer(model, { text, ids, target, options, switches }) {
-  const off = { ...switches, heads: new Set((switches || {}).heads) };
+  const off = { ...switches, off: new Set((switches || {}).off) };
   const source = ids || model.tokenizer.encode(text);
   if (target) {
     const encoded = Transformer.encode(model, source, off);
     const found = Transformer.force(model, encoded, target, off);
-    return { ids: source, steps: found.map((step) => step.logProbability),
-      cross: found.map((step) => step.cross.map((l) => l.map((h) => Array.from(h)))) };
+    return { ids: source, steps: found.logProbability, weights:
+      model.decoder.layers.map((_, layer) => found.looks[`cross.${layer}`].weights) };
   }
   if (!options) return { ids: source, text: model.tokenizer.decode(source) };
   const found = Transformer.translate(model, source, options, off);
@@ -305,6 +305,17 @@ def without_residual(model: Transformer) -> None:
             module.__class__ = _Norm
 
 
+def without_one_norm(model: Transformer) -> None:
+    """Cross-attention alone, in the decoder's second layer."""
+    model.decoder.layers[1].after_source_attention.__class__ = _Norm
+
+
+def without_one_network(model: Transformer) -> None:
+    """Zeros from the feed-forward network of the encoder's last layer."""
+    network = model.encoder.layers[2].feed_forward
+    network.register_forward_hook(lambda *found: torch.zeros_like(found[-1]))
+
+
 def without_heads(*names: str) -> Callable[[Transformer], None]:
     """Heads that bring nothing home: what W_O reads of them is zero."""
 
@@ -337,13 +348,18 @@ SILENT = {
     "one head": ["cross.1.2"],
     "encoder's first layer": all_heads("encoder", 0),
     "decoder's last layer": all_heads("decoder", SIZES["N"] - 1),
-    "no view of the source": all_heads("cross", *range(SIZES["N"])),
 }
 SWITCHES = {
     "positions": ({"positions": False}, without_positions),
     "scale": ({"scale": False}, without_scale),
     "residual": ({"residual": False}, without_residual),
-    **{it: ({"heads": heads}, without_heads(*heads)) for it, heads in SILENT.items()},
+    "source": (
+        {"source": False},
+        without_heads(*all_heads("cross", *range(SIZES["N"]))),
+    ),
+    "one residual": ({"off": ["decoder.1.after_source_attention"]}, without_one_norm),
+    "one network": ({"off": ["encoder.2.feed_forward"]}, without_one_network),
+    **{it: ({"off": heads}, without_heads(*heads)) for it, heads in SILENT.items()},
 }
 
 
@@ -383,7 +399,7 @@ def test_attention_is_where_python_looks(page_model, page_file):
     (target,) = tokenizer.encode_target([answer])
     seen = inspect_attention(model, tokenizer, row, target)
     (found,) = in_node(page_file, [{"ids": row, "target": target}])
-    cross = torch.tensor(found["cross"]).permute(1, 2, 0, 3)  # (layer, head, tgt, src)
+    cross = torch.tensor(found["weights"])  # (layer, head, tgt, src)
     assert torch.allclose(cross, seen.cross, atol=1e-5)
 
 
@@ -432,13 +448,16 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(page, place, ser
         at_once = [url for url in browser.requests if "_static/live/" in url]
         names = [url.rpartition("/")[2] for url in at_once]
         assert not [name for name in names if "transformer" in name or "model" in name]
+        if page == "live":  # alive at once: its first sentence is recorded
+            assert text_of(browser, "output") == RIGHT
+            assert browser.run("document.querySelectorAll('#live-tree rect').length")
         browser.run(ASK)
         browser.wait(ANSWERED)
-        assert text_of(browser, "output") == "Ich weiß nicht, wo sie wohnt."
+        assert text_of(browser, "output") == RIGHT
         loaded = [url for url in browser.requests if "/live/model" in url]
         wanted = "model.safetensors" if place == "server" else "model-00.js"
         assert loaded[0].endswith(wanted)
-        assert all(url.startswith((base, "data:")) for url in browser.requests)
+        assert all(url.startswith((base, "data:", "blob:")) for url in browser.requests)
         assert set(browser.errors) <= others
 
 
@@ -458,38 +477,184 @@ def test_chromium_translates_as_node_and_python_do(window, page_model, pairs):
     check_equal(window.run(answers), in_python(model, rows))
 
 
+RIGHT = "Ich weiß nicht, wo sie wohnt."
+
+
+def changed(browser: Browser, selector: str) -> str:
+    """The changed model's translation after a click; the trained model's stays."""
+    click(browser, selector)
+    assert text_of(browser, "output") == RIGHT
+    return text_of(browser, "changed-output")
+
+
 @needs_page
-def test_presets_do_what_their_lines_say(window):
+def test_a_story_shows_what_its_three_lines_say(window):
     """With the sentence that the page begins with."""
-    right = "Ich weiß nicht, wo sie wohnt."
-    click(window, "[data-preset=trained]")
-    click(window, "#live-form button")
-    assert text_of(window, "output") == right
-
-    def changed(selector: str) -> str:
-        click(window, selector)
-        assert text_of(window, "output") == right
-        return text_of(window, "changed-output")
-
-    first, read = changed("[data-preset=order]"), text_of(window, "changed-source")
-    second = changed("#live-again")  # another sentence
-    assert len({first, second, right}) == 3
-    bag = changed("[data-preset=bag]")
-    assert bag != right and changed("#live-again") == bag  # without order
-    assert text_of(window, "changed-source") != read
-    blind = changed("[data-preset=blind]")
-    assert changed("[data-preset=scale]") != right
-    alone = changed("[data-preset=alone]")
-    assert not set(alone.split()) & set(right.split())
-    click(window, "[data-preset=blind]")
+    click(window, "#live-trained")
+    story = [changed(window, "[data-story=order]") for _ in range(3)]
+    assert text_of(window, "story").startswith("3 of 3.")
+    assert len({RIGHT, *story}) == 3 and story[1] == story[2]  # without order
+    blind = [changed(window, "[data-story=blind]") for _ in range(3)][-1]
+    cut = [changed(window, "[data-story=size]") for _ in range(3)]
+    assert cut[2] != RIGHT and not set(cut[1].split()) & set(RIGHT.split())
+    [changed(window, "[data-story=blind]") for _ in range(3)]
     click(window, "[data-example]")
     assert text_of(window, "output") == "Mein Bruder ist älter als ich."
     assert text_of(window, "changed-output") == blind  # whatever you type
     click(window, "#live-layer-off")
     before, now = re.findall(r"−\d+\.\d\d", text_of(window, "effect"))
     assert before != now
-    click(window, "[data-preset=trained]")
+    click(window, "#live-trained")
     assert window.run("document.getElementById('live-changed').hidden")
+    type_in(window, "source", "I don't know where she lives.")
+    click(window, "#live-form button")
+
+
+def type_in(browser: Browser, name: str, text: str) -> None:
+    """Select what stands in a field of the page and type over it."""
+    browser.run(f"document.getElementById('live-{name}').select()")
+    browser.call("Input.insertText", text=text)
+
+
+def slide(browser: Browser, value: int) -> None:
+    """Move the slider that goes from box to box."""
+    slider = "document.getElementById('live-way')"
+    browser.run(f"{slider}.value = {value}")
+    browser.run(f"{slider}.dispatchEvent(new Event('input'))")
+
+
+BOX = "document.querySelector('[data-box={}]')"
+TOUCH = ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+
+
+@needs_page
+def test_a_box_of_figure_1_opens_and_is_its_own_switch(window):
+    click(window, "#live-trained")
+    window.run(BOX.format("cross-attention") + TOUCH)
+    assert text_of(window, "box-name") == "cross-attention, layer 1 of 3"
+    window.run(BOX.format("cross-attention") + TOUCH)
+    assert text_of(window, "box-name") == "cross-attention, layer 2 of 3"
+    window.run("document.querySelectorAll('#live-target-tokens button')[2].focus()")
+    assert text_of(window, "step-name") == "3 of 9"
+    query = window.run("document.querySelector('#live-box caption').textContent")
+    assert query == "The query is ▁weiß."
+    shares = window.run(
+        "[...document.querySelectorAll('#live-box td:nth-child(4)')]"
+        ".map((each) => Number.parseFloat(each.textContent) || 0)"
+    )
+    assert len(shares) == 10 and sum(shares) == pytest.approx(100, abs=1)
+    for box, part in [
+        ("cross-attention", "cross.0.0,cross.0.1"),
+        ("dec-feed-forward", "decoder.0.feed_forward"),
+        ("enc-norm-2", "encoder.0.after_feed_forward"),
+        ("tgt-positions", "decoder.positions"),
+    ]:
+        click(window, "#live-trained")
+        slide(window, 0)
+        window.run(BOX.format(box) + TOUCH)
+        click(window, "#live-box-off")
+        assert window.run("decodeURIComponent(location.hash)").count(part) == 1
+        assert len(set(re.findall(r"−\d+\.\d+", text_of(window, "effect")))) == 2
+        assert window.run(f"{BOX.format(box)}.classList.contains('off')")
+    click(window, "#live-trained")
+
+
+@needs_page
+def test_play_goes_up_the_figure_token_by_token(window):
+    window.run("Live.point({step: 7})")
+    slide(window, 26)
+    window.run("document.getElementById('live-play').click()")
+    window.wait("document.getElementById('live-step-name').textContent === '9 of 9'")
+    window.run("document.getElementById('live-play').click()")
+    assert text_of(window, "play") == "Play"
+
+
+@needs_page
+def test_each_head_says_what_it_is_worth(window):
+    """The last bar is full, and the head in view brings the most."""
+    click(window, "#live-trained")
+    bars = f"{INSIDE}.querySelectorAll('button i')"
+    window.wait(f"{bars}.length === {3 * SIZES['N'] * SIZES['h']}")
+    widths = window.run(f"[...{bars}].map((bar) => Number.parseFloat(bar.style.width))")
+    assert max(widths) == 100 and min(widths) == 0
+    label = window.run(f"{INSIDE}.querySelector('button').ariaLabel")
+    assert re.search(r"without it the log-probability (falls|rises) by \d", label)
+
+
+@needs_page
+def test_a_reader_edits_the_transformer(window):
+    click(window, "#live-trained")
+    window.run("document.getElementById('live-edit').click()")
+    window.wait("document.getElementById('live-code').value.includes('softmax')")
+    code = window.run("document.getElementById('live-code').value")
+
+    def run(text: str) -> None:
+        type_in(window, "code", text)
+        click(window, "#live-code-run")
+
+    run(code.replace("Math.sqrt(query.length)", "1"))  # as the switch has it
+    edited, effect = text_of(window, "changed-output"), text_of(window, "effect")
+    assert text_of(window, "output") == RIGHT
+    click(window, "#live-code-reset")
+    assert window.run("document.getElementById('live-changed').hidden")
+    click(window, "#live-no-scale")
+    assert text_of(window, "changed-output") == edited
+    assert text_of(window, "effect") == effect
+    click(window, "#live-no-scale")
+    told = "document.getElementById('live-code-status').textContent"
+    type_in(window, "code", code + "}")
+    window.run("document.getElementById('live-code-run').click()")
+    window.wait(f"{told}.startsWith('Your code doesn')")
+    type_in(window, "code", code.replace("const scores", "for (;;); const scores"))
+    window.run("document.getElementById('live-code-run').click()")
+    window.wait(f"{told}.includes('takes too long')")
+    window.wait(ANSWERED)
+    assert text_of(window, "output") == RIGHT
+    click(window, "#live-code-reset")
+
+
+@needs_page
+def test_a_model_of_the_readers_own_runs_in_the_page(served, tmp_path):
+    """The phrasebook model; first with a file too few."""
+    folder, told = MODELS / "phrasebook-en-de", "live-own-model"
+    names = ["model.safetensors", "config.json", "text.json", "tokenizer.json"]
+
+    def choose(browser: Browser, *files: str) -> None:
+        document = browser.call("DOM.getDocument")["root"]["nodeId"]
+        field = browser.call(
+            "DOM.querySelector", nodeId=document, selector="#live-files"
+        )
+        paths = [str(folder / name) for name in files]
+        browser.call("DOM.setFileInputFiles", files=paths, nodeId=field["nodeId"])
+        browser.wait(f"document.getElementById('{told}').textContent !== ''")
+
+    with Browser() as browser:
+        browser.open(f"{served}live.html")
+        choose(browser, *names[:3])
+        assert "choose tokenizer.json" in text_of(browser, "own-model")
+        browser.run(f"document.getElementById('{told}').textContent = ''")
+        type_in(browser, "source", "the twenty-first of March")
+        choose(browser, *names)
+        browser.wait(ANSWERED)
+        assert "en to de" in text_of(browser, "own-model")
+        assert text_of(browser, "output") == "der einundzwanzigste März"
+
+
+@needs_page
+def test_a_text_is_never_cut_and_no_stale_answer_stays(window):
+    type_in(window, "source", "word " * 500)
+    window.run(ASK)
+    assert "2500 characters" in text_of(window, "status")
+    assert window.run("document.getElementById('live-answers').hidden")
+    type_in(window, "source", "word " * 399)
+    window.run(ASK)
+    status = "document.getElementById('live-status').textContent"
+    window.wait(f"{status}.includes('at most')")
+    assert window.run("document.getElementById('live-answers').hidden")
+    type_in(window, "source", "I don't know where she lives.")
+    click(window, "#live-form button")
+    assert text_of(window, "output") == RIGHT
+    assert window.run("document.getElementById('live-own').value") == RIGHT
 
 
 # What a reader makes of the page, and what a friend then sees.

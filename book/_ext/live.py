@@ -9,14 +9,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "tatoeba-en-de"
 SCRIPTS = {  # by page; what they load besides, they load when a reader asks
-    "index": ["translate.js"],
-    "live": ["attention.js", "translate.js", "live.js"],
+    "index": ["live/translate.js"],
+    "live": [
+        "live/attention.js",
+        "touch/figure-one.js",
+        "live/translate.js",
+        "live/live.js",
+        "live/figure.js",
+        "live/panels.js",
+        "live/first-run.js",
+        "live/edit.js",
+    ],
 }
 
 
 def write_weights(app) -> None:
-    """Sphinx event: the shipped model and the package's picture of attention, into the
-    built book.
+    """Sphinx event: the shipped model, its recorded run and the package's picture of
+    attention, into the built book.
     """
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
@@ -29,14 +38,17 @@ def write_weights(app) -> None:
         write(MODELS / MODEL, out)
         view = ROOT / "annotated_transformer" / "attention.js"
         write_whole(out / view.name, view.read_bytes())
+        run = (ROOT / "results" / "model" / "first-run.json").read_bytes()
+        write_whole(out / "first-run.js", b"Live.first = " + run.rstrip() + b";\n")
 
 
 def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Sphinx event: these pages load their scripts and styles; no other page does."""
     if pagename in SCRIPTS:
         app.add_css_file("live/live.css")
+        app.add_css_file("touch/touch.css")
     for name in SCRIPTS.get(pagename, []):
-        app.add_js_file(f"live/{name}", loading_method="defer")
+        app.add_js_file(name, loading_method="defer")
 
 
 def setup(app):

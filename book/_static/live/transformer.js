@@ -2,15 +2,18 @@
    safetensors, a tokenizer, the encoder, the decoder with a cache, and the beam.
 
    A vector is a Float32Array, and a matrix is { rows, columns, data } with its rows one
-   after the other. `switches` turn parts of the model off; none of them does nothing:
+   after the other. `switches` turn parts of the model off:
      positions: false     add no position codes
      scale: false         leave out the division by √d_k
      residual: false      LayerNorm(Sublayer(x)) in place of LayerNorm(x + Sublayer(x))
-     heads: Set           heads that bring nothing home, by name: "cross.0.3" is head 3
-                          of layer 0 (both from 0); the others begin "encoder", "decoder" */
+     source: false        the heads of the decoder that look at the source give zeros
+     off: Set             single parts by name, layers and heads from 0: "cross.0.3" is a
+                          head that gives zeros (others begin "encoder", "decoder"),
+                          "encoder.0.feed_forward" gives zeros, "encoder.positions" adds
+                          no codes, "decoder.0.after_attention" has no residual */
 "use strict";
 
-var Transformer = (() => {
+var makeTransformer = () => {
   // -- Matrices -------------------------------------------------------------------------
 
   const matrix = (rows, columns) =>
@@ -36,14 +39,14 @@ var Transformer = (() => {
       }
     }
     for (; o < outs; o++)
-      for (let n = 0; n < X.rows; n++) y[n * outs + o] = dot(x, n * ins, W, o * ins, ins);
+      for (let n = 0; n < X.rows; n++) y[n * outs + o] = dot(row(X, n), row(weight, o));
     if (bias) for (let k = 0; k < y.length; k++) y[k] += bias.data[k % outs];
     return Y;
   }
 
-  function dot(a, aStart, b, bStart, n) {
+  function dot(a, b) {
     let sum = 0;
-    for (let i = 0; i < n; i++) sum += a[aStart + i] * b[bStart + i];
+    for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
     return sum;
   }
 
@@ -62,30 +65,40 @@ var Transformer = (() => {
 
   // -- The parts of the model -----------------------------------------------------------
 
-  // Equation (1), §3.2.1, for one query in one head, whose part of each vector is `at`.
-  function attention(query, keys, values, at, d_k, d_v, scaled) {
-    const divisor = scaled ? Math.sqrt(d_k) : 1;
-    const scores = keys.map((key) => dot(query, at * d_k, key, at * d_k, d_k) / divisor);
-    const weights = softmax(scores), attended = new Float32Array(d_v);
+  // Equation (1), §3.2.1, for one query: softmax(q Kᵀ / √d_k) V.
+  function attention(query, keys, values, scaled) {
+    const divisor = scaled ? Math.sqrt(query.length) : 1;
+    const scores = keys.map((key) => dot(query, key) / divisor);
+    const weights = softmax(scores);
+    const attended = new Float32Array(values[0].length);
     values.forEach((value, j) => {
-      for (let i = 0; i < d_v; i++) attended[i] += weights[j] * value[at * d_v + i];
+      for (let i = 0; i < value.length; i++) attended[i] += weights[j] * value[i];
     });
-    return { attended, weights };
+    return { attended, scores, weights };
   }
 
   // §3.2.2: h attentions side by side, then W_O. Row i of X looks at `keys[i]`, a list of
   // vectors. The decoder's hold nothing later than row i, which is what a mask is for.
   function multiHead(X, part, keys, values, { h, d_k, d_v }, switches, name) {
     const queries = linear(X, part.W_Q), joined = matrix(X.rows, h * d_v);
-    const weights = each(X.rows, (i) => each(h, (head) => {
-      const found = attention(row(queries, i), keys[i], values[i], head, d_k, d_v,
-        switches.scale !== false);
-      const off = switches.heads && switches.heads.has(`${name}.${head}`);
-      if (!off) row(joined, i).set(found.attended, head * d_v);
-      return found.weights;
-    }));
-    return { output: linear(joined, part.W_O), weights }; // weights[row][head][key]
+    const [scores, weights] = [0, 1].map(() => each(h, () => []));
+    const blind = name.startsWith("cross") && switches.source === false;
+    for (let head = 0; head < h; head++) {
+      const key = (x) => x.subarray(head * d_k, (head + 1) * d_k);
+      const value = (x) => x.subarray(head * d_v, (head + 1) * d_v);
+      const off = blind || isOff(switches, `${name}.${head}`);
+      for (let i = 0; i < X.rows; i++) {
+        const found = attention(key(row(queries, i)), keys[i].map(key), values[i].map(value),
+          switches.scale !== false);
+        if (!off) row(joined, i).set(found.attended, head * d_v);
+        scores[head].push(found.scores); // [head][query][key]
+        weights[head].push(found.weights);
+      }
+    }
+    return { output: linear(joined, part.W_O), queries, joined, scores, weights };
   }
+
+  const isOff = (switches, name) => Boolean(switches.off && switches.off.has(name));
 
   // Equation (2), §3.3: max(0, x W_1 + b_1) W_2 + b_2 at each position alone.
   function feedForward(X, { W_1, W_2 }) {
@@ -110,8 +123,8 @@ var Transformer = (() => {
   }
 
   // §3.1: LayerNorm(x + Sublayer(x)), the residual connection around each sub-layer.
-  function addNorm(X, output, part, switches) {
-    return layerNorm(switches.residual === false ? output : add(X, output), part.norm);
+  function addNorm(X, output, norm, residual) {
+    return layerNorm(residual ? add(X, output) : output, norm);
   }
 
   // §3.5: the sine and cosine code of one position.
@@ -123,70 +136,106 @@ var Transformer = (() => {
   }
 
   // §3.4 and §3.5: token vectors times √d_model, plus the codes of their positions.
-  function embed(model, ids, placeOf, switches) {
+  function embed(model, ids, placeOf, switches, side) {
     const { d_model } = model.config, table = model.tgt_embedding.weight;
     const tokens = matrix(ids.length, d_model), places = matrix(ids.length, d_model);
     const factor = Math.fround(Math.sqrt(d_model));
+    const coded = switches.positions !== false && !isOff(switches, `${side}.positions`);
     ids.forEach((id, n) => {
       row(tokens, n).set(row(table, id).map((value) => value * factor));
-      if (switches.positions !== false)
-        row(places, n).set(position(placeOf(n), d_model));
+      if (coded) row(places, n).set(position(placeOf(n), d_model));
     });
     return { tokens, places, sum: add(tokens, places) };
   }
 
   const rowsOf = (X) => each(X.rows, (i) => row(X, i));
-  const transposed = (weights, h) => each(h, (head) => weights.map((of) => of[head]));
 
-  // §3.1, the left half of Figure 1. What comes back is all that the decoder needs: the
-  // keys and values that each of its layers makes of the source, computed once.
-  function encode(model, ids, switches = {}) {
-    const { config } = model, embedding = embed(model, ids, (n) => n, switches);
-    let X = embedding.sum;
-    const weights = model.encoder.layers.map((layer, l) => {
-      const part = layer.self_attention, everywhere = (found) => X0.map(() => found);
-      const X0 = rowsOf(X);
-      const keys = rowsOf(linear(X, part.W_K)), values = rowsOf(linear(X, part.W_V));
-      const looked = multiHead(X, part, everywhere(keys), everywhere(values), config,
-        switches, `encoder.${l}`);
-      X = addNorm(X, looked.output, layer.after_attention, switches);
-      X = addNorm(X, feedForward(X, layer.feed_forward), layer.after_feed_forward,
-        switches);
-      return transposed(looked.weights, config.h); // weights[layer][head][query][key]
-    });
-    const memory = model.decoder.layers.map(({ source_attention: part }) => ({
-      keys: rowsOf(linear(X, part.W_K)), values: rowsOf(linear(X, part.W_V)),
-    }));
-    return { ids, embedding, weights, memory, output: X };
+  // A sub-layer's output, then add and norm, kept in `boxes` under their names in Figure 1.
+  function subLayer(X, output, layer, name, part, boxes, switches) {
+    boxes[`${name}.${part}`] = output;
+    const after = `after_${part}`, residual = switches.residual !== false
+      && !isOff(switches, `${name}.${after}`);
+    return boxes[`${name}.${after}`] = addNorm(X, output, layer[after].norm, residual);
   }
 
-  // §3.1, the right half of Figure 1, for the newest token of each beginning. `pasts[n]`
-  // holds what beginning n has computed before, layer by layer, and isn't changed.
-  function step(model, source, tokens, pasts, switches = {}) {
-    const { config } = model, place = pasts[0].length;
-    let Y = embed(model, tokens, () => place, switches).sum;
-    const after = pasts.map(() => ({ length: place + 1, layers: [] })), weights = [];
+  function fed(X, layer, name, boxes, switches) {
+    const off = isOff(switches, `${name}.feed_forward`);
+    const output = off ? matrix(X.rows, X.columns) : feedForward(X, layer.feed_forward);
+    return subLayer(X, output, layer, name, "feed_forward", boxes, switches);
+  }
+
+  // §3.1, the left half of Figure 1. What comes back is all that the decoder needs: the
+  // keys and values that each of its layers makes of the source, computed once; and, to
+  // be looked at, what leaves each box and what each attention did.
+  function encode(model, ids, switches = {}) {
+    const embedding = embed(model, ids, (n) => n, switches, "encoder"), looks = {};
+    const boxes = { "encoder.embedding": embedding.tokens, "encoder.positions": embedding.sum };
+    let X = embedding.sum;
+    model.encoder.layers.forEach((layer, l) => {
+      const part = layer.self_attention, name = `encoder.${l}`;
+      const K = linear(X, part.W_K), V = linear(X, part.W_V);
+      const keys = rowsOf(K), values = rowsOf(V);
+      const look = multiHead(X, part, ids.map(() => keys), ids.map(() => values),
+        model.config, switches, name);
+      looks[name] = { ...look, keys: K, values: V };
+      X = subLayer(X, look.output, layer, name, "attention", boxes, switches);
+      X = fed(X, layer, name, boxes, switches);
+    });
+    const memory = model.decoder.layers.map(({ source_attention: part }) =>
+      ({ keys: linear(X, part.W_K), values: linear(X, part.W_V) }));
+    return { ids, embedding, boxes, looks, memory, output: X };
+  }
+
+  // §3.1, the right half of Figure 1. Row i of Y may see what `seen` gives for it of the
+  // keys and values of its layer.
+  function decode(model, source, Y, seen, switches) {
+    const boxes = {}, looks = {};
     model.decoder.layers.forEach((layer, l) => {
-      const own = layer.self_attention, memory = source.memory[l];
-      const keys = linear(Y, own.W_K), values = linear(Y, own.W_V);
-      after.forEach((next, n) => {
-        const before = pasts[n].layers[l] || { keys: [], values: [] };
-        next.layers.push({ keys: [...before.keys, row(keys, n)],
-          values: [...before.values, row(values, n)] });
-      });
-      const self = multiHead(Y, own, after.map((next) => next.layers[l].keys),
-        after.map((next) => next.layers[l].values), config, switches, `decoder.${l}`);
-      Y = addNorm(Y, self.output, layer.after_self_attention, switches);
-      const cross = multiHead(Y, layer.source_attention, tokens.map(() => memory.keys),
-        tokens.map(() => memory.values), config, switches, `cross.${l}`);
-      Y = addNorm(Y, cross.output, layer.after_source_attention, switches);
-      Y = addNorm(Y, feedForward(Y, layer.feed_forward), layer.after_feed_forward,
-        switches);
-      weights.push({ decoder: self.weights, cross: cross.weights });
+      const part = layer.self_attention, memory = source.memory[l];
+      const K = linear(Y, part.W_K), V = linear(Y, part.W_V), own = seen(l, rowsOf(K), rowsOf(V));
+      const self = multiHead(Y, part, own.keys, own.values, model.config, switches,
+        `decoder.${l}`);
+      looks[`decoder.${l}`] = { ...self, keys: K, values: V };
+      Y = subLayer(Y, self.output, layer, `decoder.${l}`, "self_attention", boxes, switches);
+      const [keys, values] = [rowsOf(memory.keys), rowsOf(memory.values)];
+      const cross = multiHead(Y, layer.source_attention, own.keys.map(() => keys),
+        own.keys.map(() => values), model.config, switches, `cross.${l}`);
+      looks[`cross.${l}`] = { ...cross, ...memory };
+      Y = subLayer(Y, cross.output, layer, `decoder.${l}`, "source_attention", boxes, switches);
+      Y = fed(Y, layer, `decoder.${l}`, boxes, switches);
     });
     const logits = linear(Y, model.tgt_embedding); // the same matrix again, §3.4
-    return { logProbs: rowsOf(logits).map((x) => logSoftmax(x, config)), pasts: after,
-      weights };
+    const logProbs = rowsOf(logits).map((x) => logSoftmax(x, model.config));
+    return { logProbs, boxes, looks };
+  }
+
+  // The newest token of each beginning. `pasts[n]` holds what beginning n has computed
+  // before, layer by layer, and isn't changed.
+  function step(model, source, tokens, pasts, switches = {}) {
+    const place = pasts[0].length, after = pasts.map(() => ({ length: place + 1, layers: [] }));
+    const seen = (l, keys, values) => {
+      after.forEach((next, n) => {
+        const before = pasts[n].layers[l] || { keys: [], values: [] };
+        next.layers.push({ keys: [...before.keys, keys[n]], values: [...before.values, values[n]] });
+      });
+      return { keys: after.map((next) => next.layers[l].keys),
+        values: after.map((next) => next.layers[l].values) };
+    };
+    const { sum } = embed(model, tokens, () => place, switches, "decoder");
+    return { ...decode(model, source, sum, seen, switches), pasts: after };
+  }
+
+  // The decoder over a given translation, all its tokens at once as in training: how
+  // probable each is after those before it, what leaves each box, where each head looks.
+  function force(model, source, ids, switches = {}) {
+    const read = [model.config.bos_id, ...ids.slice(0, -1)];
+    const embedding = embed(model, read, (n) => n, switches, "decoder");
+    const before = (vectors) => vectors.map((_, i) => vectors.slice(0, i + 1));
+    const made = decode(model, source, embedding.sum, (_, keys, values) =>
+      ({ keys: before(keys), values: before(values) }), switches);
+    const boxes = { "decoder.embedding": embedding.tokens, "decoder.positions": embedding.sum,
+      ...made.boxes };
+    return { ...made, boxes, logProbability: ids.map((id, n) => made.logProbs[n][id]) };
   }
 
   // log p(next token), and -∞ for padding and begin, which no sentence contains.
@@ -254,20 +303,6 @@ var Transformer = (() => {
       const { done, value } = search.next();
       if (done) return value;
     }
-  }
-
-  // The decoder over a given translation, token by token: what it expected at each place,
-  // how probable the given token was, and where every head looked.
-  function force(model, source, ids, switches = {}) {
-    let past = begin();
-    return ids.map((id, n) => {
-      const token = n ? ids[n - 1] : model.config.bos_id;
-      const made = step(model, source, [token], [past], switches);
-      past = made.pasts[0];
-      return { id, logProbs: made.logProbs[0], logProbability: made.logProbs[0][id],
-        decoder: made.weights.map((of) => of.decoder[0]),  // [layer][head][key]
-        cross: made.weights.map((of) => of.cross[0]) };
-    });
   }
 
   // The source in another order, its end token in place: the same for the same seed.
@@ -361,19 +396,34 @@ var Transformer = (() => {
 
   // -- The file -------------------------------------------------------------------------
 
+  const NUMBERS = {
+    I8: (bytes) => Float32Array.from(new Int8Array(bytes)),
+    F32: (bytes) => new Float32Array(bytes),
+    F16: (bytes) => Float32Array.from(new Uint16Array(bytes), (half) => {
+      const power = (half >> 10) & 31, part = (half & 1023) / 1024;
+      return (half >> 15 ? -1 : 1) * (power ? 2 ** (power - 15) * (1 + part) : 2 ** -14 * part);
+    }),
+    BF16: (bytes) => { // the upper half of a float32
+      const halves = new Uint16Array(bytes), words = new Uint32Array(halves.length);
+      halves.forEach((half, i) => { words[i] = half * 65536; });
+      return new Float32Array(words.buffer);
+    },
+  };
+
   // A safetensors file: the length of a JSON header, the header, the numbers. Integers of
-  // one byte have a scale for each row beside them; they become float32 here.
-  function read(buffer) {
+  // one byte have a scale for each row beside them; they become float32 here. The file
+  // itself holds what a model folder has in `config`, `text` and `tokenizer`.
+  function read(buffer, folder) {
     const length = Number(new DataView(buffer).getBigUint64(0, true));
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
     const { __metadata__: about, ...entries } = header, tensors = {};
     for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
       const bytes = buffer.slice(8 + length + from, 8 + length + to);
-      const data = dtype === "I8" ? Float32Array.from(new Int8Array(bytes))
-        : new Float32Array(bytes);
-      tensors[name] = { rows: shape[0], columns: shape[1] || 1, data };
+      if (!NUMBERS[dtype]) throw new Error(`its weights are ${dtype}, not F32, F16 or BF16`);
+      tensors[name] = { rows: shape[0], columns: shape[1] || 1, data: NUMBERS[dtype](bytes) };
     }
-    const { config, text, tokenizer } = JSON.parse(about.about), model = { config, text };
+    const { config, text, tokenizer } = folder || JSON.parse(about.about);
+    const model = { config, text };
     for (const [name, tensor] of Object.entries(tensors)) {
       if (name.endsWith(".scale")) continue;
       const scale = tensors[`${name}.scale`];
@@ -392,6 +442,8 @@ var Transformer = (() => {
   }
 
   return { read, encode, step, begin, beam, translate, force, shuffle, top };
-})();
+};
+
+var Transformer = makeTransformer();
 
 if (typeof module !== "undefined") module.exports = Transformer;

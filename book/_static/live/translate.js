@@ -1,14 +1,15 @@
 /* The form that translates, on the cover and on the page "Live". When a reader first asks,
-   it loads the Transformer (transformer.js beside this file) and its weights. */
+   it loads the Transformer (transformer.js beside this file) and its weights, and lets a
+   worker compute. */
 "use strict";
 
 var Live = (() => {
   const HERE = document.currentScript.src.replace(/[^/]*$/, "");
   const at = (id) => document.getElementById(`live-${id}`);
   const say = (text) => { at("status").textContent = text; };
-  const pause = () => new Promise((resolve) => setTimeout(resolve));
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  let model = null, asked = 0;
+  const LONGEST = 2000; // characters
+  let asked = 0;
 
   // -- Loading --------------------------------------------------------------------------
 
@@ -60,65 +61,111 @@ var Live = (() => {
     return parts;
   }
 
-  // The model, loaded when it is first asked for; `show` is told which share has come.
-  async function open(show) {
-    if (model) return model;
-    show(0);
-    if (!window.Transformer) await script("transformer.js");
-    const parts = await (location.protocol === "file:" ? fromScripts(show) : fetched(show));
-    model = Transformer.read(await new Blob(parts).arrayBuffer());
-    show(1);
-    return model;
+  // A worker with a Transformer of this code: `ask(task, given, show)` promises its answer.
+  function start(code) {
+    const text = `"use strict"; (${liveWorker})(self, (${code})());`;
+    const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+    const worker = new Worker(url), waiting = new Map();
+    let count = 0;
+    const fail = (message) => {
+      waiting.forEach(({ reject }) => reject(new Error(message)));
+      waiting.clear();
+    };
+    worker.onerror = (event) => { event.preventDefault(); fail(event.message.replace(/^Uncaught /, "")); };
+    worker.onmessage = ({ data: { id, shown, found, error } }) => {
+      const each = waiting.get(id);
+      if (!each) return;
+      if (shown !== undefined) return each.show(shown);
+      waiting.delete(id);
+      if (error === undefined) each.resolve(found);
+      else each.reject(new Error(error));
+    };
+    return {
+      ask: (task, given = {}, show = () => {}) => new Promise((resolve, reject) => {
+        const id = ++count;
+        waiting.set(id, { resolve, reject, show });
+        worker.postMessage({ id, task, given });
+      }),
+      stop(message) {
+        worker.terminate();
+        URL.revokeObjectURL(url);
+        fail(message);
+      },
+    };
+  }
+
+  // A worker with a model in it, by default the book's, loaded when it is first asked for;
+  // `show` is told which share has come.
+  let opened = null, files = null;
+
+  function open(show = () => {}) {
+    return opened ??= (async () => {
+      show(0);
+      for (const name of ["transformer.js", "worker.js"]) await script(name);
+      const parts = await (location.protocol === "file:" ? fromScripts(show) : fetched(show));
+      files = { buffer: await new Blob(parts).arrayBuffer() };
+      const made = await withModel(files);
+      show(1);
+      return made;
+    })().catch((error) => {
+      opened = null;
+      throw new Error(`The model couldn't be loaded: ${error.message}. Try once more.`);
+    });
+  }
+
+  async function withModel(found, code = makeTransformer) {
+    const made = start(code);
+    try {
+      return { ...made, ...await made.ask("load", found) };
+    } catch (error) {
+      made.stop();
+      throw error;
+    }
   }
 
   // -- Translating ----------------------------------------------------------------------
 
-  // One search, which shows its best beginning and lets the page breathe at each step;
-  // null once the reader has asked for another.
-  async function search(turn, place, source, options, switches) {
-    const steps = [], running = Transformer.beam(model, source, options, switches);
-    for (;;) {
-      const { done, value } = running.next();
-      if (turn !== asked) return null;
-      const best = done ? value : value.live[0];
-      if (done || (best && !calm.matches))
-        at(place).textContent = done ? model.tokenizer.decode(best.tokens) || "(nothing)"
-          : `${model.tokenizer.decode(best.tokens)} …`;
-      if (done) return { ...value, steps };
-      steps.push(value);
-      await pause();
-    }
+  // One translation in the page's element `place`, growing step by step, for those who
+  // don't mind motion; null once the reader has asked for another.
+  async function translate(turn, place, worker, given) {
+    const found = await worker.ask("translate", given, (text) => {
+      if (turn === asked && !calm.matches) at(place).textContent = `${text} …`;
+    });
+    if (!found || turn !== asked) return null;
+    at(place).textContent = found.output || "(nothing)";
+    return found;
   }
 
   async function run() {
     const turn = ++asked, text = at("source").value;
+    at("answers").hidden = true;
+    for (const place of ["output", "final"]) at(place).textContent = "";
     if (!text.trim()) return say("Type an English sentence first.");
+    if (text.length > LONGEST)
+      return say(`That's ${text.length} characters, and this page takes ${LONGEST}: shorten it.`);
     try {
-      if (!model) say("Loading the model …");
-      await open(progress);
+      if (!opened) say("Loading the model …");
+      const worker = await open(progress);
+      if (turn !== asked) return undefined;
+      say("Translating …");
+      at("answers").hidden = false;
+      const found = await translate(turn, "output", worker, { text });
+      if (!found) return undefined;
+      if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
+      at("final").textContent = `In German: ${at("output").textContent}`;
+      const strange = found.unknown
+        ? " It has characters that this model never saw, which it reads as [unk]." : "";
+      return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
+        + `${found.milliseconds.toFixed(0)} ms for each.${strange}`);
     } catch (error) {
+      if (turn !== asked) return undefined;
       progress(1);
-      return say(`The model couldn't be loaded: ${error.message}. Try once more.`);
+      at("answers").hidden = true;
+      return say(error.message);
     }
-    if (turn !== asked) return undefined;
-    const ids = model.tokenizer.encode(text), { max_length } = model.config;
-    if (ids.length > max_length)
-      return say(`That's ${ids.length} tokens, and this model reads at most ${max_length}.`);
-    say("Translating …");
-    at("answers").hidden = false;
-    await pause();
-    const began = performance.now(), source = Transformer.encode(model, ids);
-    const best = await search(turn, "output", source);
-    if (!best) return undefined;
-    const length = best.tokens.length + 1, took = (performance.now() - began) / length;
-    if (live.after && !await live.after({ model, turn, ids, source, best })) return undefined;
-    const strange = ids.includes(model.tokenizer.names.indexOf("[unk]"))
-      ? " It has characters that this model never saw, which it reads as [unk]." : "";
-    return say(`${ids.length} tokens in, ${length} out, ${took.toFixed(0)} ms for each.`
-      + strange);
   }
 
-  function start() {
+  function listen() {
     if (!at("form")) return;
     at("form").addEventListener("submit", (event) => { event.preventDefault(); run(); });
     at("source").addEventListener("keydown", (event) => {
@@ -126,6 +173,7 @@ var Live = (() => {
       event.preventDefault();
       run();
     });
+    at("source").addEventListener("input", () => open(progress).catch(() => {}), { once: true });
     document.querySelectorAll("[data-example]").forEach((button) =>
       button.addEventListener("click", () => {
         at("source").value = button.textContent;
@@ -134,7 +182,13 @@ var Live = (() => {
     if (at("form").dataset.asked) run(); // before this script was there
   }
 
-  const live = { at, open, pause, run, search }; // `after` is what the page does with a translation
-  start();
+  // `after` is what the page does with a translation; `use` puts another model to work.
+  const live = { at, say, open, run, script, translate, withModel,
+    files: () => files,
+    use(found, worker) {
+      files = found;
+      opened = Promise.resolve(worker);
+    } };
+  listen();
   return live;
 })();

@@ -27,8 +27,8 @@
     ["M76 254 V232 H162 V291 H190", "thick"],
   ];
 
-  const figure = (now) => {
-    const boxes = Object.entries(BOXES).map(([name, [x, y, label]]) => `<g class="joint" data-box="${name}"${name === now ? ' aria-current="step"' : ""}><rect x="${x}" y="${y}" width="116" height="26" rx="6"/><text x="${x + 58}" y="${y + 18}">${label}</text></g>`).join("");
+  const figure = (now, off = []) => {
+    const boxes = Object.entries(BOXES).map(([name, [x, y, label]]) => `<g class="joint${off.includes(name) ? " off" : ""}" data-box="${name}"${name === now ? ' aria-current="step"' : ""}><rect x="${x}" y="${y}" width="116" height="26" rx="6"/><text x="${x + 58}" y="${y + 18}">${label}</text></g>`).join("");
     const ways = WAYS.map(([d, kind]) => `<path class="${kind}" d="${d}"/>`).join("");
     return `<svg class="drawing" style="max-width:324px" viewBox="0 46 324 458" role="img" aria-label="Figure 1 of the paper. Left the encoder: embedding, positions, self-attention and feed-forward, each with add and norm. Right the decoder, with cross-attention to the encoder between the two, then linear and softmax."><g class="hidden"><rect x="2" y="244" width="148" height="146" rx="8"/><rect x="174" y="166" width="148" height="224" rx="8"/></g><g class="arrows">${ways}</g><g class="boxes words">${boxes}</g><g class="words"><text x="76" y="498">source</text><text x="248" y="498">target so far</text><text x="248" y="62">next token</text><text x="24" y="238">N ×</text><text x="196" y="160">N ×</text></g></svg>`;
   };
@@ -59,6 +59,9 @@
 
   if (typeof module !== "undefined") module.exports = { still: draw };
   else customElements.define("figure-one", class extends HTMLElement {
+    static BOXES = BOXES; // for the page "Live"
+    static figure = figure;
+
     connectedCallback() {
       this.state = { at: 0, ...JSON.parse(this.querySelector("script").textContent) };
       const part = Object.assign(document.createElement("div"), { className: "part" });

@@ -7,9 +7,6 @@
     source: "every look at the source",
     residual: "the residual connections",
   };
-  const switches = (model, part) => (part === "source"
-    ? { heads: new Set(model.decoder.layers.flatMap((_, layer) => Array.from({ length: model.config.h }, (_, head) => `cross.${layer}.${head}`))) }
-    : { [part]: false });
   const title = (part) => (part === "trained" ? "As trained" : `Without ${PARTS[part]}`);
 
   const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -19,29 +16,19 @@
     return `<svg class="drawing" style="max-width:560px" viewBox="0 0 560 ${14 + 24 * lines.length}" role="img" aria-label="${escaped(lines.join(" ")).replaceAll('"', "&quot;")}"><g class="words left">${texts}</g></svg>\n`;
   };
 
-  // One search of the model, which lets the page breathe at each step.
-  const translated = async (model, ids, off) => {
-    const search = Transformer.beam(model, Transformer.encode(model, ids, off), { size: 4, alpha: 0.6 }, off);
-    for (;;) {
-      const { done, value } = search.next();
-      if (done) return model.tokenizer.decode(value.tokens) || "(nothing)";
-      await Live.pause();
-    }
-  };
-
-  if (typeof module !== "undefined") module.exports = { still, switches, PARTS };
+  if (typeof module !== "undefined") module.exports = { still, PARTS };
   else {
     const folder = document.currentScript.src.replace(/touch\/part-switch\.js.*/, "live/");
     const script = (name) => new Promise((resolve, reject) => {
       document.head.append(Object.assign(document.createElement("script"), { src: folder + name, onload: resolve, onerror: () => reject(new Error(`${name} is missing`)) }));
     });
 
-    // One model for all such parts of a page, loaded once.
-    let model = null;
-    const opened = (show) => (model ??= (async () => {
-      if (!window.Live) await script("translate.js");
+    // One worker for all such parts of a page, which loads the model once.
+    let ready = null;
+    const opened = async (show) => {
+      if (!window.Live) await (ready ??= script("translate.js"));
       return Live.open(show);
-    })().catch((error) => { model = null; throw error; }));
+    };
 
     customElements.define("part-switch", class extends HTMLElement {
       connectedCallback() {
@@ -77,17 +64,19 @@
           return text === this.asked && this.show(answers);
         } catch (error) {
           delete this.known[text];
-          return this.say(error.message);
+          return text === this.asked && this.say(error.message);
         }
       }
 
       async answers(text) {
-        const model = await opened((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`))
-          .catch((error) => { throw new Error(`The model couldn’t be loaded: ${error.message}. Try once more.`); });
-        const ids = model.tokenizer.encode(text), { max_length } = model.config;
-        if (ids.length > max_length) throw new Error(`That’s ${ids.length} tokens, and this model reads at most ${max_length}.`);
+        const worker = await opened((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`));
         this.say("Translating …");
-        return { trained: await translated(model, ids, {}), [this.off]: await translated(model, ids, switches(model, this.off)) };
+        const translated = async (switches) => {
+          const found = await worker.ask("translate", { text, switches });
+          if (!found) throw new Error("Another sentence came first: try once more.");
+          return found.output || "(nothing)";
+        };
+        return { trained: await translated({}), [this.off]: await translated({ [this.off]: false }) };
       }
     });
   }

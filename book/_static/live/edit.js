@@ -1,0 +1,107 @@
+/* The page "Live": the reader edits the Transformer's JavaScript, or puts a model of their
+   own in the page. Last of its scripts, it sets the page going. */
+"use strict";
+
+(() => {
+  const { at } = Live;
+  const WAIT = 20000; // milliseconds for a sentence; a loop without end is stopped
+  let original = "";
+
+  // -- Edit -----------------------------------------------------------------------------
+
+  // One function of transformer.js with the lines of text above it, as it stands there.
+  function source(name) {
+    const lines = original.split("\n");
+    let from = lines.findIndex((line) => line.startsWith(`  function ${name}(`)), to = from;
+    while (lines[from - 1].startsWith("  //")) from -= 1;
+    while (lines[to] !== "  }") to += 1;
+    return lines.slice(from, to + 1).join("\n");
+  }
+
+  const chosen = () => at("part").value;
+  const plain = (text) => text.replace(/^ {2}/gm, "");
+
+  async function choose() {
+    await Live.script("transformer.js");
+    original = String(makeTransformer);
+    at("code").value = plain(source(chosen()));
+    at("edit-panel").hidden = false;
+  }
+
+  async function runCode() {
+    at("code-status").textContent = "Running …";
+    const code = original.replace(source(chosen()), () => at("code").value);
+    let timer;
+    try {
+      await Live.open();
+      const late = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error("it takes too long, and was stopped")), WAIT);
+      });
+      const made = await Live.withModel(Live.files(), code);
+      if (Live.edited) Live.edited.stop();
+      Live.edited = made;
+      await Promise.race([late, Live.run()]);
+      if (Live.edited === made) at("code-status").textContent = "Running your code: see “With your changes”.";
+    } catch (error) {
+      at("code-status").textContent = `Your code doesn't run: ${error.message}.`;
+      if (Live.edited) Live.edited.stop(error.message);
+      Live.edited = null;
+      Live.run();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  function reset() {
+    if (Live.edited) Live.edited.stop("reset");
+    Live.edited = null;
+    at("code").value = plain(source(chosen()));
+    at("code-status").textContent = "The book's code again.";
+    Live.run();
+  }
+
+  // -- A model of the reader's own --------------------------------------------------------
+
+  const NEEDED = ["model.safetensors", "config.json", "text.json", "tokenizer.json"];
+
+  async function own({ target }) {
+    const files = Object.fromEntries(Array.from(target.files, (file) => [file.name, file]));
+    try {
+      const missing = NEEDED.filter((name) => !files[name]);
+      if (missing.length) throw new Error(`choose ${missing.join(" and ")} as well`);
+      const json = async (name) => JSON.parse(await files[name].text());
+      const [config, text, tokenizer] = await Promise.all(NEEDED.slice(1).map(json));
+      if (!config.shared_vocab || config.positions !== "sinusoidal" || text.moses)
+        throw new Error("this page knows one shared vocabulary, the paper's positions, and no "
+          + "Moses");
+      await Live.open();
+      const found = { buffer: await files[NEEDED[0]].arrayBuffer(),
+        folder: { config, text, tokenizer } };
+      const worker = await Live.withModel(found);
+      Live.use(found, worker);
+      at("own-model").textContent = `Your model: ${text.src_lang} to ${text.tgt_lang}, `
+        + `${config.N} layers, d_model ${config.d_model}. It never leaves this device.`;
+      at("source").labels[0].textContent = `A sentence for your model (${text.src_lang})`;
+      Live.run();
+    } catch (error) {
+      at("own-model").textContent = `That's no model for this page: ${error.message}.`;
+    }
+  }
+
+  at("part").addEventListener("change", choose);
+  at("edit").addEventListener("click", choose);
+  at("code-run").addEventListener("click", runCode);
+  at("code-reset").addEventListener("click", reset);
+  at("files").addEventListener("change", own);
+
+  // The numbers of the run in the page: whole numbers of one byte and a scale a matrix.
+  function unpacked(value) {
+    if (value === null || typeof value !== "object") return value;
+    if (value.bytes === undefined)
+      return Array.isArray(value) ? value.map(unpacked)
+        : Object.fromEntries(Object.entries(value).map(([k, each]) => [k, unpacked(each)]));
+    const whole = Int8Array.from(atob(value.bytes), (letter) => letter.charCodeAt(0));
+    return { ...value, data: Float32Array.from(whole, (each) => each * value.scale) };
+  }
+  Live.begin(unpacked(Live.first));
+})();

@@ -1,0 +1,67 @@
+"""Record the run that the page "Live" shows before its model is loaded: one sentence
+with its tokens, boxes, heads and beam, and what each head is worth: python -m
+tools.first_run. Needs node.
+"""
+
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from annotated_transformer.files import write_whole
+from annotated_transformer.model_names import MODELS
+from tools import live
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "results" / "model" / "first-run.json"
+SCRIPTS = ROOT / "book" / "_static" / "live"
+SOURCE = "I don't know where she lives."
+# The worker of the page, asked as the page asks it. A matrix becomes whole numbers of
+# one byte and a scale, other numbers get four digits.
+RUN = """
+const [folder, weights, text] = process.argv.slice(1);
+const Transformer = require(`${folder}/transformer.js`);
+const { liveWorker } = require(`${folder}/worker.js`);
+const buffer = new Uint8Array(require("fs").readFileSync(weights)).buffer;
+const waiting = {}, self = { postMessage({ id, shown, found, error }) {
+  if (error) throw new Error(error);
+  if (shown === undefined) waiting[id](found);
+} };
+liveWorker(self, Transformer);
+const ask = (task, given) => new Promise((resolve) => {
+  const id = Object.keys(waiting).length + 1;
+  waiting[id] = resolve;
+  self.onmessage({ data: { id, task, given } });
+});
+const packed = (key, value) => {
+  if (value && value.data instanceof Float32Array) {
+    const most = value.data.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
+    const scale = most / 127;
+    const bytes = Buffer.from(Int8Array.from(value.data, (x) => Math.round(x / scale)));
+    const { rows, columns } = value;
+    return { rows, columns, scale, bytes: bytes.toString("base64") };
+  }
+  return typeof value === "number" ? Number(value.toPrecision(4)) : value;
+};
+(async () => {
+  const { config } = await ask("load", { buffer });
+  const found = await ask("translate", { text });
+  const { ids, answer } = found;
+  const worth = await ask("worth", { ids, answer, switches: {} });
+  const run = JSON.stringify({ config, ...found, worth, milliseconds: 0 }, packed);
+  process.stdout.write(run, () => process.exit());
+})();
+"""
+
+
+def main() -> None:
+    """Write the record."""
+    with TemporaryDirectory() as folder:
+        live.write(MODELS / "tatoeba-en-de", Path(folder))
+        weights = Path(folder, "model.safetensors")
+        command = ["node", "-e", RUN, str(SCRIPTS), str(weights), SOURCE]
+        done = subprocess.run(command, capture_output=True, check=True)
+    write_whole(FILE, done.stdout + b"\n")
+
+
+if __name__ == "__main__":
+    main()
