@@ -1,6 +1,7 @@
 """Exports: the folders, the command, and Marian models with our scores."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from exporting import (
 from tokenizers import Tokenizer
 
 from annotated_transformer.data.batching import pad_rows
+from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
 from annotated_transformer.interop.exported import write_tokenizer
 from annotated_transformer.interop.marian_export import export_marian
@@ -39,6 +41,13 @@ def test_the_tokenizer_makes_spaces_one_and_takes_no_special_tokens(tmp_path):
     loaded = type(ours).load(tmp_path)
     assert loaded.joint
     assert loaded.encode_source([" [eos] x"]) == ours.encode_source(["[eos] x"])
+
+
+def test_an_export_stays_tidy_and_says_so(tmp_path):
+    tokenizer = replace(shipped().tokenizer, tidy=True)
+    export_ctranslate2(shipped().model, tokenizer, tmp_path / "out")
+    assert PairTokenizer.load(tmp_path / "out").tidy
+    assert "data.tidying" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
 def test_nothing_is_replaced_and_nothing_half_written(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from annotated_transformer.data.pair_tokenizer import (
 )
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.text_files import read_lines
+from annotated_transformer.data.tidying import tidied
 from annotated_transformer.data.tokenizer import (
     apply_merges,
     learn_merges,
@@ -138,6 +140,49 @@ def test_tokens_of_moses_keep_the_space_after_them():
         assert tokenizer.decode(tokenizer.encode(text).ids[:-1]) == text
 
 
+TIDIED = {
+    "“Hi,” she said. ‘No’": "\"Hi,\" she said. 'No'",
+    "«Oui» „ja‟ ‚so’": '"Oui" "ja" \'so\'',
+    "WHERE IS THE STATION?": "Where is the station?",
+    "“WHAT?” I’M HERE, AND I KNOW IT": '"What?" I\'m here, and I know it',
+    "(I WILL) IF I CAN. I": "(I will) if I can. I",
+    "HE'S 39 NOW": "He's 39 now",
+    "ALGÚN DÍA IRÉ": "Algún día iré",
+    "ISTANBUL İLE IRMAK": "Istanbul i\u0307le irmak",  # as Unicode has it, everywhere
+}
+LEFT = ["", "OK", "NATO!", "I'M", "1984 ABC", "It's in the USA", "STRAßE IST GUT"]
+LEFT += ["I do", "北京 上海", "39 41", "Is \"it\" 'so'?"]
+
+
+@pytest.mark.parametrize(("text", "wanted"), [*TIDIED.items(), *((t, t) for t in LEFT)])
+def test_source_text_is_tidied(text, wanted):
+    assert tidied(text) == wanted == tidied(wanted)
+
+
+def test_a_tidy_pair_tidies_its_source_alone():
+    pairs = [(en.upper(), f"“{de}”") for en, de in PAIRS]
+    tidy = train_tokenizer(pairs, "en", "de", 300, tidy=True)
+    assert {*"“”"} <= tidy.target.get_vocab().keys()
+    texts, same = ["“TWO HOURS”, ’TIS SO"], ['"Two hours", \'tis so']
+    assert tidy.encode_source(texts) == tidy.encode_source(same)
+    assert tidy.source_tokens(texts[0]) == tidy.source_tokens(same[0])
+    assert tidy.unknown_characters("‟☃") == ['"', "☃"]
+    assert tidy.encode_target(texts) != tidy.encode_target(same)
+    plain = replace(tidy, tidy=False)
+    assert plain.encode_source(texts) != tidy.encode_source(texts)
+
+
+def test_an_older_text_json_is_not_tidy(joint, tmp_path):
+    replace(joint, tidy=True).save(tmp_path)
+    path = tmp_path / "text.json"
+    settings = json.loads(path.read_text())
+    assert settings["tidy"] is True and settings["format"] == 1
+    assert PairTokenizer.load(tmp_path).tidy
+    del settings["tidy"]
+    path.write_text(json.dumps(settings))
+    assert not PairTokenizer.load(tmp_path).tidy
+
+
 @pytest.mark.parametrize("joint", [True, False])
 def test_saving_and_loading(tmp_path, joint):
     tokenizer = train_tokenizer(PAIRS, "en", "de", 300, joint=joint, lowercase=True)
@@ -225,11 +270,14 @@ def steps(count: int, content: str, pattern: str = "A") -> dict:
         ({"model": {"type": "BPE", "vocab": {"ab": 0}, "merges": []}}, "no merges"),
         ({"format": 2}, "format 2, but this version reads format 1; upgrade"),
         ({"moses": "yes"}, "must hold"),
+        ({"tidy": 1}, "must hold"),
     ],
 )
 def test_files_of_others_are_refused(joint, tmp_path, change, message):
     joint.save(tmp_path)
-    name = "text.json" if {"format", "moses"} & change.keys() else "tokenizer.json"
+    name = (
+        "text.json" if {"format", "moses", "tidy"} & change.keys() else "tokenizer.json"
+    )
     content = json.loads((tmp_path / name).read_text()) | change
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(UserError, match=f"{name}.*({message})"):

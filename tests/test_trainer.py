@@ -401,6 +401,9 @@ def test_the_data_of_a_run_are_made_once_and_what_was_left_out_is_counted(tmp_pa
     assert (tmp_path / "r" / "log.jsonl").read_text().count('"data"') == 1
     with pytest.raises(ValueError, match="another recipe"):
         prepared(tmp_path / "r", lowercase=True)
+    with pytest.raises(ValueError, match="another recipe"):
+        prepared(tmp_path / "r", tidy=True)
+    assert prepared(tmp_path / "tidy", tidy=True).task.tokenizer.tidy
 
 
 def test_a_mistake_that_was_refused_can_be_put_right_in_the_same_folder(tmp_path):

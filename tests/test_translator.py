@@ -59,6 +59,15 @@ def message(call) -> str:
 # ---- translations ----
 
 
+def test_a_tidy_translator_reads_capitals_and_curly_quotes_as_any_others(translator):
+    tidy = Translator(translator.model, replace(translator.tokenizer, tidy=True))
+    shouted, said = ["ONE TWO “SIX”", "I’LL TWO"], ['One two "six"', "I'll two"]
+    assert tidy.translate(shouted) == tidy.translate(said)
+    rows = tidy.tokenizer.encode_source(shouted)
+    assert rows == tidy.tokenizer.encode_source(said)
+    assert rows != translator.tokenizer.encode_source(shouted)
+
+
 def test_translations_are_the_beam_searches_in_the_order_given(translator):
     outputs = translator.translate(TEXTS)
     rows = translator.tokenizer.encode_source(TEXTS)

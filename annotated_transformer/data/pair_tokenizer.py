@@ -21,6 +21,7 @@ from tokenizers import (
 from ..errors import UserError
 from ..files import read_json, write_json, write_whole
 from ..model.config import BOS, EOS, PAD, UNK
+from .tidying import tidied
 from .tokenizer_files import check_ids, check_trainable, read_tokenizer
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]+")  # all but tabs
@@ -66,6 +67,7 @@ class PairTokenizer:
     tgt_lang: str
     moses: bool = False
     lowercase: bool = False
+    tidy: bool = False
 
     def __post_init__(self) -> None:
         for side in (self.source, self.target):
@@ -105,9 +107,14 @@ class PairTokenizer:
         """Texts as the tokenizer gets them: cut by Moses if this pair asks for it."""
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
+    def prepare_source(self, texts: list[str]) -> list[str]:
+        """The same of source texts, tidied before if this pair asks for it."""
+        tidy = list(map(tidied, texts)) if self.tidy else texts
+        return self.prepare(tidy, self.src_lang)
+
     def encode_source(self, texts: list[str]) -> list[list[int]]:
         """Source ids of each text, ending in [eos]."""
-        prepared = self.prepare(texts, self.src_lang)
+        prepared = self.prepare_source(texts)
         return [row.ids for row in self.source.encode_batch_fast(prepared)]
 
     def encode_target(self, texts: list[str]) -> list[list[int]]:
@@ -129,7 +136,7 @@ class PairTokenizer:
 
     def source_tokens(self, text: str) -> list[str]:
         """The source tokens of one text as strings, '</s>' for the end."""
-        return _names(self.source.encode(self.prepare([text], self.src_lang)[0]))
+        return _names(self.source.encode(self.prepare_source([text])[0]))
 
     def target_tokens(self, text: str) -> list[str]:
         """The target tokens of one text as strings, '</s>' for the end."""
@@ -137,7 +144,7 @@ class PairTokenizer:
 
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of a source text that the vocabulary lacks, each once."""
-        prepared = self.prepare([text], self.src_lang)[0]
+        prepared = self.prepare_source([text])[0]
         if self.source.normalizer:  # a tokenizer of another program may have none
             prepared = self.source.normalizer.normalize_str(prepared)
         seen = dict.fromkeys(prepared)
@@ -169,8 +176,8 @@ class PairTokenizer:
         source = read_tokenizer(folder / "tokenizer.json")
         other = folder / "target_tokenizer.json"
         target = source if found["joint"] else read_tokenizer(other)
-        langs = found["src_lang"], found["tgt_lang"]
-        return cls(source, target, *langs, found["moses"], found["lowercase"])
+        del found["joint"]  # which the files say
+        return cls(source, target, **found)
 
 
 def read_pair_tokenizer(folder: Path, config: Any) -> PairTokenizer:
@@ -224,7 +231,7 @@ def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
 
 
 FIELDS = {"src_lang": str, "tgt_lang": str, "joint": bool, "moses": bool}
-FIELDS |= {"lowercase": bool}
+FIELDS |= {"lowercase": bool, "tidy": bool}
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -233,7 +240,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises: UserError if the file is missing, damaged, lacks a field, or is of a newer
     format.
     """
-    about = read_json(path)
+    about = {"tidy": False} | read_json(path)  # which older files don't say
     if about.get("format") not in (None, 1):
         raise UserError(
             f"{path}: format {about['format']!r}, but this version reads format 1; "

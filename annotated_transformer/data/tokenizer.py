@@ -24,6 +24,7 @@ from annotated_transformer.data.pair_tokenizer import (
     empty_tokenizer,
     moses_tokenize,
 )
+from .tidying import tidied
 from .tokenizer_files import SPECIAL
 from ..errors import UserError
 from ..model.config import EOS, UNK
@@ -131,6 +132,7 @@ def train_tokenizer(
     joint: bool = True,
     moses: bool = False,
     lowercase: bool = False,
+    tidy: bool = False,
 ) -> PairTokenizer:
     """Learn byte-pair vocabularies from sentence pairs: one for both languages, as in
     the paper, or one each.
@@ -148,8 +150,11 @@ def train_tokenizer(
         for pair in pairs:
             for side in sides:
                 text, lang = pair[side], (src_lang, tgt_lang)[side]
+                if tidy and side == 0:
+                    text = tidied(text)
                 yield moses_tokenize([text], lang, lowercase)[0] if moses else text
 
     passes = [texts(0, 1)] if joint else [texts(0), texts(1)]
     trained = [train_bpe(each, vocab_size, moses, lowercase) for each in passes]
-    return PairTokenizer(trained[0], trained[-1], src_lang, tgt_lang, moses, lowercase)
+    styles = {"moses": moses, "lowercase": lowercase, "tidy": tidy}
+    return PairTokenizer(trained[0], trained[-1], src_lang, tgt_lang, **styles)

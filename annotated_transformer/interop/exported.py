@@ -70,5 +70,10 @@ def readme(form: str, model: Transformer, tokenizer: PairTokenizer) -> str:
             "before and moses_detokenize after, from "
             "annotated_transformer.data.pair_tokenizer."
         )
+    if tokenizer.tidy:
+        notes.append(
+            "The model expects straight quotes and no text all in capitals: tidied "
+            "from annotated_transformer.data.tidying makes both."
+        )
     title = f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}\n\n"
     return title + "".join(f"- {note}\n" for note in notes)

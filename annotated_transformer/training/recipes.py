@@ -26,6 +26,7 @@ class Recipe:
     joint: bool = True
     moses: bool = False
     lowercase: bool = False
+    tidy: bool = False
     train_split: str = "train"
     valid_split: str = "val"
     max_tokens: int = 256
@@ -87,7 +88,8 @@ def tatoeba_everyday() -> Recipe:
         save_every=50,
         keep=8,
     )
-    return Recipe("everyday", "en", "de", architecture, training, vocab_size=8_000)
+    plan = Recipe("everyday", "en", "de", architecture, training, vocab_size=8_000)
+    return replace(plan, tidy=True)
 
 
 def multi30k_tiny() -> Recipe:

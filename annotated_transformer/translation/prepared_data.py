@@ -50,7 +50,7 @@ def describe_data(
     the model that the run goes on from.
     """
     names = "corpus src tgt vocab_size joint moses lowercase max_tokens"
-    names += " train_split valid_split"
+    names += " train_split valid_split" + " tidy" * plan.tidy
     found = {name: getattr(plan, name) for name in names.split()}
     sides = (("train", train), ("valid", valid))
     files = {name: _files(each) for name, each in sides if _files(each)}
@@ -142,7 +142,8 @@ def _tokenized(
 def _vocabulary(plan: Recipe, folder: Path, train: Pairs) -> PairTokenizer:
     """The vocabulary in the folder, learned unless it is there."""
     if not (folder / "text.json").exists():
-        styles = {"moses": plan.moses, "lowercase": plan.lowercase}
+        names = ("joint", "moses", "lowercase", "tidy")
+        styles = {name: getattr(plan, name) for name in names}
         given = train, plan.src, plan.tgt, plan.vocab_size
-        train_tokenizer(*given, joint=plan.joint, **styles).save(folder)
+        train_tokenizer(*given, **styles).save(folder)
     return PairTokenizer.load(folder)

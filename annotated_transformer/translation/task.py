@@ -117,6 +117,7 @@ def fine_tuning_recipe(plan: Recipe, start: InitFrom) -> Recipe:
         joint=tokenizer.joint,
         moses=tokenizer.moses,
         lowercase=tokenizer.lowercase,
+        tidy=tokenizer.tidy,
         max_tokens=min(plan.max_tokens, config.max_length),
     )
 
