@@ -35,7 +35,7 @@ Open a model: a run or another folder, a shipped model's name, or "hf:owner/name
 Use it: `annotated-transformer translate -m RUN`, `classifier predict RUN`, and so on
 with generate, fill, predict and forecast. In Python a text, an image (PIL, path, array)
 or a table goes in, or a list of them, and one answer or a list comes out:
-    Translator                    translate, n_best, score, attention
+    Translator                    translate, confidence, n_best, score, attention
     Classifier                    predict, probabilities              (texts)
     TextGenerator                 generate, measure                   (language models)
     MaskFiller                    fill, where a text says [MASK]    (masked ones, BERT)

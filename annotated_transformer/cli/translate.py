@@ -1,7 +1,8 @@
 """`translate` and `score`: a model's words for a text, and its view of given ones."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,11 +27,23 @@ from .options import (
 )
 from .streams import echo, given_lines, naming, validate_text
 
+if TYPE_CHECKING:
+    from ..translation.translator import Translator
+
 NBest = Annotated[
     int,
     typer.Option(
         help="Translations of each sentence, best first, each with its score; the "
         "beam is as wide at least."
+    ),
+]
+
+ShowConfidence = Annotated[
+    bool,
+    typer.Option(
+        "--show-confidence",
+        help="Before each translation the probability of its least probable word; "
+        "words that the model guessed stand as [word?].",
     ),
 ]
 
@@ -42,6 +55,7 @@ def translate(
     model: Model = SHIPPED,
     input: Input = None,
     n_best: NBest = 1,
+    show_confidence: ShowConfidence = False,
     split: Split = False,
     strict: Strict = False,
     *,
@@ -57,23 +71,41 @@ def translate(
     `annotated-transformer translate -i test.en -m averaged > out.de`
 
     `annotated-transformer translate "March 3" --temperature 1 --n-best 5`
+
+    `annotated-transformer translate "My name is Elke." --show-confidence`
     """
     if n_best != 1 and split:
         raise UserError("--n-best takes whole sentences: leave out --split")
+    if n_best != 1 and show_confidence:
+        raise UserError("--show-confidence takes the best alone: leave out --n-best")
     options = search_for(n_best, **search)
     lines, file = given_lines(text, input), None if input == Path("-") else input
     translator = open_translator(model, **compute)
     with naming(file):
         if file and file.is_file():  # inspected before any line is translated
             translator.check(read_lines(file), split=split, strict=strict)
-        if n_best > 1:
-            for found in translator.n_best_stream(lines, options, strict=strict):
-                for each in found:
-                    echo(f"{each.score:.4f}\t{each.text}")
-            return
         how: Given = {"split": split, "lines_at_once": 512 if file else 1}
-        for best in translator.translate_stream(lines, options, strict=strict, **how):
-            echo(best)
+        for line in answers(translator, lines, options, show_confidence, strict, how):
+            echo(line)
+
+
+def answers(
+    translator: "Translator",
+    lines: Iterator[str],
+    options: SearchOptions,
+    confident: bool,
+    strict: bool,
+    how: Given,
+) -> Iterator[str]:
+    """What `translate` prints."""
+    if options.n_best > 1:
+        for found in translator.n_best_stream(lines, options, strict=strict):
+            yield from (f"{each.score:.4f}\t{each.text}" for each in found)
+    elif confident:
+        for each in translator.confidence_stream(lines, options, strict=strict, **how):
+            yield f"{each.lowest:.2f}\t{each.marked}"
+    else:
+        yield from translator.translate_stream(lines, options, strict=strict, **how)
 
 
 def search_for(n_best: int, beam_size: int, **search: Any) -> SearchOptions:

@@ -3,12 +3,15 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..data.pair_tokenizer import PairTokenizer
 from ..errors import UserError
 from .search import Hypothesis
+
+Found = list[tuple[list[int], list[Hypothesis]]]  # of a line: each row, what it gave
 
 
 def as_list(texts: str | Sequence[str]) -> list[str]:
@@ -26,6 +29,20 @@ def as_list(texts: str | Sequence[str]) -> list[str]:
             "them in a list (a translator's stream reads lines as they come)"
         )
     return list(texts)
+
+
+def in_chunks(lines: Iterable[str], count: int) -> Iterator[list[str]]:
+    """The lines as they come, so many at a time.
+
+    Raises: UserError for one string, or a count below 1.
+    """
+    if isinstance(lines, str):
+        raise UserError("expected lines and got one string: put it in a list, [text]")
+    if type(count) is not int or count < 1:
+        raise UserError(f"lines_at_once is {count}: take one at least")
+    source = iter(lines)
+    while chunk := list(islice(source, count)):
+        yield chunk
 
 
 def single_spaced(line: str, name: str) -> str:
@@ -94,7 +111,7 @@ class Unknown:
             )
         self.counts.update({letter: line.count(letter) for letter in letters})
 
-    def warn(self) -> None:
+    def warn(self, stacklevel: int = 3) -> None:
         """One warning that counts and names what passed, if anything did."""
         if self.counts:
             total, common = self.counts.total(), self.counts.most_common(20)
@@ -102,7 +119,7 @@ class Unknown:
             warnings.warn(
                 f"passed as unknown, since this model never saw them: {names}; "
                 f"{total} in all, replace them or refuse their lines (strict)",
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
 
@@ -162,6 +179,35 @@ def source_rows(
     return parts
 
 
+def whole_rows(
+    tokenizer: PairTokenizer,
+    texts: Sequence[str],
+    limit: int,
+    unknown: Unknown,
+    side: str,
+) -> list[list[int]]:
+    """The row of ids of each text of one side, "source " or "target ".
+
+    Raises: UserError naming a line that is blank or too long.
+    """
+    encode = tokenizer.encode_source
+    if side == "target ":
+        encode = tokenizer.encode_target
+    names = [f"{side}line {number}" for number, _ in enumerate(texts, start=1)]
+    lines = list(map(single_spaced, texts, names))
+    rows = encode_lines(encode, lines, names)
+    for name, line, row in zip(names, lines, rows, strict=True):
+        if not line or not row:  # which a tokenizer may have emptied
+            raise UserError(f"{name} is blank: leave it out")
+        unknown.inspect(name, line, row, encode)
+        if len(row) > limit:
+            raise UserError(
+                f"{name} has {len(row)} tokens, and this model reads at most "
+                f"{limit}: shorten it"
+            )
+    return rows
+
+
 @dataclass(frozen=True)
 class Translation:
     """One translation of one text; unfinished means that it was cut at its limit.
@@ -173,6 +219,16 @@ class Translation:
     score: float
     log_probability: float
     finished: bool
+
+
+def warn_of_cuts(lines: list[Found], first_line: int) -> None:
+    """A warning for each line whose best translation is unfinished."""
+    for number, parts in enumerate(lines, start=first_line):
+        if not all(found[0].finished for _, found in parts):
+            warnings.warn(
+                f"line {number}: the translation reached its limit and was cut there",
+                stacklevel=5,
+            )
 
 
 def to_translations(

@@ -1,16 +1,12 @@
 """§6.1: a text goes in, its translation comes out."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, overload
 
 import torch
 from torch import nn
 
-from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer
 from ..errors import UserError
 from ..model.config import TransformerConfig
@@ -18,50 +14,27 @@ from ..model.transformer import Transformer
 from ..model_names import SHIPPED
 from ..pretrained import PretrainedModel, SavedModel
 from .attention_weights import Attention, inspect_attention, token_labels
+from .confidence import (
+    Confidence,
+    ForcedScore,
+    confidences,
+    teacher_forced_batches,
+)
 from .engines import DTYPES, check_engine, make_engine
 from .lines import (
+    Found,
     Translation,
     Unknown,
     as_list,
-    encode_lines,
+    in_chunks,
     join_parts,
-    single_spaced,
     source_rows,
     to_translations,
+    warn_of_cuts,
+    whole_rows,
 )
-from .model_search import ModelSearch, SearchEngine, teacher_forcing
-from .options import SearchOptions, length_batches, search_options
-from .step_model import check_numbers
-
-
-@dataclass(frozen=True)
-class ForcedScore:
-    """How probable a given translation is, in natural logarithms, the end included."""
-
-    total: float
-    tokens: list[str]
-    token_log_probabilities: list[float]
-
-
-def teacher_forced_batches(
-    model: nn.Module,
-    sources: list[list[int]],
-    targets: list[list[int]],
-    batch_tokens: int,
-) -> list[list[float]]:
-    """The log-probability of each target token, by row, in batches by length."""
-    device, pad_id = model.tgt_embedding.weight.device, model.config.pad_id
-    results: dict[int, list[float]] = {}
-    longer = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-    for places in length_batches(longer, batch_tokens):
-        chosen = [targets[place] for place in places]
-        src = pad_rows([sources[place] for place in places], device, pad_id)
-        scores = teacher_forcing(model, src, pad_rows(chosen, device, pad_id))
-        check_numbers(scores)
-        for place, row, target in zip(places, scores.tolist(), chosen, strict=True):
-            results[place] = row[: len(target)]
-    return [results[place] for place in range(len(sources))]
-
+from .model_search import ModelSearch, SearchEngine
+from .options import SearchOptions, search_options
 
 AnyTranslator = TypeVar("AnyTranslator", bound="Translator")
 
@@ -249,6 +222,57 @@ class Translator(PretrainedModel):
         chosen = search_options(options, search)
         yield from self._stream(lines, chosen, False, strict, lines_at_once)
 
+    @overload
+    def confidence(
+        self,
+        texts: str,
+        options: SearchOptions | None = ...,
+        *,
+        split: bool = ...,
+        strict: bool = ...,
+        **search: Any,
+    ) -> Confidence: ...
+    @overload
+    def confidence(
+        self,
+        texts: Sequence[str],
+        options: SearchOptions | None = ...,
+        *,
+        split: bool = ...,
+        strict: bool = ...,
+        **search: Any,
+    ) -> list[Confidence]: ...
+    def confidence(
+        self,
+        texts: str | Sequence[str],
+        options: SearchOptions | None = None,
+        *,
+        split: bool = False,
+        strict: bool = False,
+        **search: Any,
+    ) -> Confidence | list[Confidence]:
+        """Each text's translation, with the probability of each word."""
+        lines = as_list(texts)
+        how: Any = {"split": split, "strict": strict, "lines_at_once": len(lines) or 1}
+        found = list(self.confidence_stream(lines, options, **how, **search))
+        return found[0] if isinstance(texts, str) else found
+
+    def confidence_stream(
+        self,
+        lines: Iterable[str],
+        options: SearchOptions | None = None,
+        *,
+        split: bool = False,
+        strict: bool = False,
+        lines_at_once: int = 1,
+        **search: Any,
+    ) -> Iterator[Confidence]:
+        """The same of lines as they come, so many at a time."""
+        chosen = search_options(options, search, n_best=1)
+        given = self.model, self.tokenizer
+        for chunk in self._search(lines, chosen, split, strict, lines_at_once):
+            yield from confidences(*given, chunk, chosen.batch_tokens)
+
     def check(
         self, lines: Iterable[str], *, split: bool = False, strict: bool = False
     ) -> None:
@@ -326,6 +350,13 @@ class Translator(PretrainedModel):
         limit = self.model.config.max_length
         return source_rows(self.tokenizer, lines, limit, unknown, split, first_line)
 
+    def _whole(
+        self, texts: Sequence[str], side: str, unknown: Unknown
+    ) -> list[list[int]]:
+        """Ids of the texts of one side, "source " or "target ", none of them blank."""
+        limit = self.model.config.max_length
+        return whole_rows(self.tokenizer, texts, limit, unknown, side)
+
     def _stream(
         self,
         lines: Iterable[str],
@@ -335,51 +366,29 @@ class Translator(PretrainedModel):
         lines_at_once: int,
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first."""
-        if isinstance(lines, str):
-            raise UserError(
-                "expected lines and got one string: put it in a list, [text]"
-            )
-        if type(lines_at_once) is not int or lines_at_once < 1:
-            raise UserError(f"lines_at_once is {lines_at_once}: take one at least")
+        for chunk in self._search(lines, options, split, strict, lines_at_once):
+            for parts in chunk:
+                each = [to_translations(found, self.tokenizer) for _, found in parts]
+                yield join_parts(each)
+
+    def _search(
+        self,
+        lines: Iterable[str],
+        options: SearchOptions,
+        split: bool,
+        strict: bool,
+        lines_at_once: int,
+    ) -> Iterator[list[Found]]:
+        """What was found for each row of each line, so many lines at a time."""
         unknown, number = Unknown(self.tokenizer.unk_id, strict), 1
-        source = iter(lines)
         try:
-            while chunk := list(islice(source, lines_at_once)):
+            for chunk in in_chunks(lines, lines_at_once):
                 parts = self._rows(chunk, unknown, split, number)
                 rows = [row for part in parts for row in part]
                 found = iter(self.engine.search(rows, options) if rows else [])
-                for part in parts:
-                    each = [to_translations(next(found), self.tokenizer) for _ in part]
-                    best = join_parts(each)
-                    if not best[0].finished:
-                        warnings.warn(
-                            f"line {number}: the translation reached its limit and was "
-                            "cut there",
-                            stacklevel=3,
-                        )
-                    yield best
-                    number += 1
+                ready = [[(row, next(found)) for row in part] for part in parts]
+                warn_of_cuts(ready, number)
+                yield ready
+                number += len(chunk)
         finally:
-            unknown.warn()
-
-    def _whole(
-        self, texts: Sequence[str], side: str, unknown: Unknown
-    ) -> list[list[int]]:
-        """Ids of the texts of one side, "source " or "target ", none of them blank."""
-        tokenizer, limit = self.tokenizer, self.model.config.max_length
-        encode = tokenizer.encode_source
-        if side == "target ":
-            encode = tokenizer.encode_target
-        names = [f"{side}line {number}" for number, _ in enumerate(texts, start=1)]
-        lines = list(map(single_spaced, texts, names))
-        rows = encode_lines(encode, lines, names)
-        for name, line, row in zip(names, lines, rows, strict=True):
-            if not line or not row:  # which a tokenizer may have emptied
-                raise UserError(f"{name} is blank: leave it out")
-            unknown.inspect(name, line, row, encode)
-            if len(row) > limit:
-                raise UserError(
-                    f"{name} has {len(row)} tokens, and this model reads at most "
-                    f"{limit}: shorten it"
-                )
-        return rows
+            unknown.warn(stacklevel=5)

@@ -1,0 +1,127 @@
+"""How sure a model is: of a given translation by token, and of its own by word."""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..data.batching import pad_rows
+from ..data.pair_tokenizer import PairTokenizer
+from .lines import Found
+from .model_search import teacher_forcing
+from .options import length_batches
+from .step_model import check_numbers
+
+# A right translation in twenty has a word below this, by results/paper/confidence.json.
+DOUBTFUL = 0.16
+WORD = re.compile("[^ ]+")
+
+
+@dataclass(frozen=True)
+class ForcedScore:
+    """How probable a given translation is, in natural logarithms, the end included."""
+
+    total: float
+    tokens: list[str]
+    token_log_probabilities: list[float]
+
+
+def teacher_forced_batches(
+    model: Any,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    batch_tokens: int,
+) -> list[list[float]]:
+    """The log-probability of each target token, by row, in batches by length."""
+    device, pad_id = model.tgt_embedding.weight.device, model.config.pad_id
+    results: dict[int, list[float]] = {}
+    longer = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
+    for places in length_batches(longer, batch_tokens):
+        chosen = [targets[place] for place in places]
+        src = pad_rows([sources[place] for place in places], device, pad_id)
+        scores = teacher_forcing(model, src, pad_rows(chosen, device, pad_id))
+        check_numbers(scores)
+        for place, row, target in zip(places, scores.tolist(), chosen, strict=True):
+            results[place] = row[: len(target)]
+    return [results[place] for place in range(len(sources))]
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """A translation, and the probability of each of its words.
+
+    A word has the smallest probability among its tokens, each given the source and what
+    stands before it. `log_probability` is that of the whole, the end included.
+    """
+
+    text: str
+    words: list[tuple[str, float]]
+    log_probability: float
+
+    @property
+    def lowest(self) -> float:
+        """The probability of the least probable word; 1 if there is none."""
+        return min((probability for _, probability in self.words), default=1.0)
+
+    @property
+    def doubtful(self) -> list[str]:
+        """The words less probable than `DOUBTFUL`."""
+        return [word for word, probability in self.words if probability < DOUBTFUL]
+
+    @property
+    def marked(self) -> str:
+        """The text with each doubtful word in brackets: Ich heiße [Elke?]."""
+        words = iter(self.words)
+
+        def mark(found: re.Match[str]) -> str:
+            word, probability = next(words)
+            return in_brackets(word) if probability < DOUBTFUL else word
+
+        return WORD.sub(mark, self.text)
+
+
+def in_brackets(word: str) -> str:
+    """A word with a question mark in brackets, its outer punctuation outside."""
+    before, core, after = re.findall(r"^(\W*)(.*?)(\W*)$", word)[0]
+    return f"{before}[{core}?]{after}" if core else f"[{word}?]"
+
+
+def word_probabilities(
+    tokenizer: PairTokenizer, text: str, ids: list[int], log_probs: list[float]
+) -> list[tuple[str, float]]:
+    """The words of a decoded text, each with its smallest token's probability.
+
+    A token belongs to the words that have its letters, counted without spaces, which
+    Moses' rules move; one without letters, to the word that follows.
+    """
+    words = WORD.findall(text)
+    owners = [number for number, word in enumerate(words) for _ in word]
+    lowest, start = [1.0] * len(words), 0
+    prefixes = [ids[:count] for count in range(1, len(ids) + 1)]
+    decoded = tokenizer.decode(prefixes, detokenize=False)
+    for prefix, log_prob in zip(decoded, log_probs, strict=False):  # no end in ids
+        end, first = len(prefix.replace(" ", "")), min(start, len(owners) - 1)
+        for number in owners[first : max(end, first + 1)] if owners else []:
+            lowest[number] = min(lowest[number], math.exp(log_prob))
+        start = end
+    return list(zip(words, lowest, strict=True))
+
+
+def confidences(
+    model: Any, tokenizer: PairTokenizer, lines: list[Found], batch_tokens: int
+) -> Iterator[Confidence]:
+    """That of the best translation of each line, by one more pass of the model."""
+    best = [(row, found[0]) for parts in lines for row, found in parts]
+    sources = [row for row, _ in best]
+    targets = [each.tokens + [model.config.eos_id] * each.finished for _, each in best]
+    scores = iter(teacher_forced_batches(model, sources, targets, batch_tokens))
+    for parts in lines:
+        texts, words, total = [], [], 0.0
+        for _, found in parts:
+            ids, log_probs = found[0].tokens, next(scores)
+            (text,) = tokenizer.decode([ids])
+            texts.append(text)
+            words += word_probabilities(tokenizer, text, ids, log_probs)
+            total += sum(log_probs)
+        yield Confidence(" ".join(texts), words, total)
