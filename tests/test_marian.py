@@ -198,6 +198,12 @@ def test_an_imported_model_goes_back_and_out(case, tmp_path):
         assert other.hypotheses[0] == [name(i) for i in mine.tokens]
 
 
+def test_an_imported_model_says_how_sure_it_is(case):
+    for each in case.translator.confidence(TEXTS, max_length=12):
+        assert " ".join(word for word, _ in each.words) == each.text
+        assert all(0 < probability < 1 for _, probability in each.words)
+
+
 # ---- words ----
 
 
