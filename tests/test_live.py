@@ -30,6 +30,7 @@ from annotated_transformer.model.layers import AddNorm
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.translation.confidence import DOUBTFUL
 from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.search import greedy
@@ -168,6 +169,8 @@ ODD = [
     "a" * 60 + "z" * 7,
     "\x1c\x85\x00x\ufeff",
     "$1 $& $$ \\ ^ [a-z]",
+    "“HE SAID”: ‘I’LL GO’, AND I",
+    "STRAẞE İST GUT ΣΑΣ OK",
 ]
 
 
@@ -557,6 +560,11 @@ def test_a_box_of_figure_1_opens_and_is_its_own_switch(window):
         assert len(set(re.findall(r"−\d+\.\d+", text_of(window, "effect")))) == 2
         assert window.run(f"{BOX.format(box)}.classList.contains('off')")
     click(window, "#live-trained")
+
+
+def test_the_page_calls_doubtful_what_the_package_does():
+    panels = (SCRIPT.parent / "panels.js").read_text()
+    assert f"const DOUBTFUL = {DOUBTFUL};" in panels
 
 
 @needs_page

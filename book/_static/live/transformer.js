@@ -366,8 +366,19 @@ var makeTransformer = () => {
     }
   }
 
-  // Text to ids, the end token last, and back, as the library `tokenizers` does.
-  function makeTokenizer(settings, { pad_id, bos_id, eos_id }) {
+  // Straight quotes, and no text in capitals, as data/tidying.py has it.
+  function tidied(text) {
+    const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
+    const words = straight.split(" ").filter((word) => /\p{L}/u.test(word));
+    if (words.length < 2 || /\p{Ll}/u.test(straight)) return straight;
+    const [first] = straight.match(/^[^\p{L}]*\p{L}/u);
+    return first + straight.slice(first.length).toLowerCase()
+      .replace(/(?<![\p{L}\p{N}_])i(?![\p{L}\p{N}_\u0300-\u036f])/gu, "I");
+  }
+
+  // Text to ids, the end token last, and back, as the library `tokenizers` does; a source
+  // is tidied first, if the model asks for it.
+  function makeTokenizer(settings, { pad_id, bos_id, eos_id }, tidy) {
     const { vocab, merges, unk_token } = settings.model;
     const names = Object.keys(vocab), special = [pad_id, bos_id, eos_id];
     names.sort((a, b) => vocab[a] - vocab[b]);
@@ -377,11 +388,12 @@ var makeTransformer = () => {
     const { pattern: pieces } = settings.pre_tokenizer;
     return {
       names,
-      encode(text) {
+      encode(text, side = "source") {
         // White space as Python counts it, each run of it one space.
         const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
           .replace(/^ | $/g, "");
-        const ready = normal.reduce((line, change) => change(line), clean);
+        const tidyText = tidy && side === "source" ? tidied(clean) : clean;
+        const ready = normal.reduce((line, change) => change(line), tidyText);
         const words = ready.match(pattern(pieces)) || [];
         const tokens = words.flatMap((word) =>
           merged(Array.from(word, (letter) => (letter in vocab ? letter : unk_token)), ranks));
@@ -431,7 +443,7 @@ var makeTransformer = () => {
         row(tensor, n).forEach((value, i, of) => { of[i] = value * scale.data[n]; });
       put(model, name.split("."), tensor);
     }
-    model.tokenizer = makeTokenizer(tokenizer, config);
+    model.tokenizer = makeTokenizer(tokenizer, config, text.tidy);
     return model;
   }
 

@@ -50,8 +50,8 @@ var liveWorker = (self, Transformer) => {
   const total = (source, answer, switches) => Transformer.force(model, source, answer,
     switches).logProbability.reduce((a, b) => a + b, 0);
 
-  const encoded = (text) => {
-    const ids = model.tokenizer.encode(text), { max_length } = model.config;
+  const encoded = (text, side) => {
+    const ids = model.tokenizer.encode(text, side), { max_length } = model.config;
     if (ids.length > max_length)
       throw new RangeError(`That's ${ids.length} tokens, and this model reads at most ${max_length}.`);
     return ids;
@@ -66,7 +66,7 @@ var liveWorker = (self, Transformer) => {
     // One translation; `show` gets the best beginning at each step. A newer call ends it.
     async translate({ text, options, switches = {}, seed }, show, turn) {
       const began = performance.now();
-      let ids = encoded(text);
+      let ids = encoded(text, "source");
       if (seed) ids = Transformer.shuffle(ids, seed);
       const source = Transformer.encode(model, ids, switches), steps = [];
       const search = Transformer.beam(model, source, options, switches);
@@ -107,7 +107,7 @@ var liveWorker = (self, Transformer) => {
 
     // A translation that the reader gives: its tokens and their probabilities.
     given({ ids, text, switches }) {
-      const answer = encoded(text);
+      const answer = encoded(text, "target");
       const found = Transformer.force(model, Transformer.encode(model, ids, switches), answer,
         switches).logProbability;
       return { names: answer.map(named), probabilities: found.map(Math.exp),
