@@ -1,0 +1,151 @@
+"""The gate for comparisons: each unfairness planted and refused; today's verdicts."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import comparisons
+from benchmarks.fair import Comparison, Side, check, score, table, unfair
+from benchmarks.record import RESULTS, load
+
+NET = Side(
+    name="the network",
+    grid={"rate": (0.001, 0.003, 0.01), "dropout": (0.0, 0.1), "norm": ("pre", "post")},
+    winners=({"rate": 0.003, "dropout": 0.0, "norm": "pre"},),
+    trials=12,
+    passes=3.0,
+    seeds=(1, 2, 3),
+    scores=(0.8, 0.81, 0.79),
+    tuned_on="the task",
+    bounds={"dropout": (0.0,)},
+)
+LINEAR = Side(
+    name="the linear model",
+    grid={"C": (1, 4, 16, 64)},
+    winners=({"C": 4}, {"C": 16}, {"C": 4}),
+    trials=12,
+    passes=None,
+    seeds=(),
+    scores=(0.7,),
+    tuned_on="the task",
+)
+
+
+def compare(*sides):
+    return Comparison("a and b", "accuracy", sides)
+
+
+def test_a_fair_comparison_passes():
+    assert unfair(compare(NET, LINEAR)) == []
+    check(compare(NET, LINEAR))
+
+
+def winning(side, **settings):
+    return replace(side, winners=({**side.winners[0], **settings},))
+
+
+PLANTED = {
+    "largest": (
+        *(winning(NET, rate=0.01), LINEAR),
+        "the network's rate 0.01 is the largest that was tried",
+    ),
+    "smallest": (
+        *(winning(NET, rate=0.001), LINEAR),
+        "the network's rate 0.001 is the smallest that was tried",
+    ),
+    "of one seed": (
+        *(NET, replace(LINEAR, winners=({"C": 4}, {"C": 64}))),
+        "the linear model's C 64 is the largest that was tried",
+    ),
+    "no bound": (
+        *(replace(NET, bounds={}), LINEAR),
+        "the network's dropout 0 is the smallest that was tried",
+    ),
+    "outside": (
+        *(winning(NET, rate=0.5), LINEAR),
+        "the network's rate 0.5 is not among those that were tried",
+    ),
+    "one value": (
+        *(replace(NET, grid={**NET.grid, "rate": (0.003,)}), LINEAR),
+        "the network's rate was not tuned: 0.003 alone was tried",
+    ),
+    "no grid": (
+        *(NET, replace(LINEAR, grid={"C": (4,)}, winners=({"C": 4},))),
+        "the linear model was not tuned",
+    ),
+    "budget": (
+        *(NET, replace(LINEAR, trials=32)),
+        "trials differ: the network 12, the linear model 32",
+    ),
+    "task": (
+        *(NET, replace(LINEAR, tuned_on="another")),
+        "tasks of tuning differ: the network the task, the linear model another",
+    ),
+    "passes": (
+        *(NET, replace(NET, name="base", passes=4.0)),
+        "passes differ: the network 3, base 4",
+    ),
+    "seeds": (
+        *(replace(NET, seeds=(1, 2), scores=(0.8, 0.81)), LINEAR),
+        "the network has 2 seeds, fewer than 3",
+    ),
+    "a seed twice": (
+        *(replace(NET, seeds=(1, 2, 2), scores=(0.8, 0.81)), LINEAR),
+        "the network has 2 seeds, fewer than 3",
+    ),
+    "scores": (
+        *(replace(NET, scores=(0.8, 0.81)), LINEAR),
+        "the network has 2 scores where 3 belong",
+    ),
+}
+
+
+@pytest.mark.parametrize("sort", PLANTED)
+def test_an_unfair_comparison_is_refused(sort):
+    *sides, reason = PLANTED[sort]
+    assert unfair(compare(*sides)) == [reason]
+    with pytest.raises(ValueError, match="a and b: "):
+        check(compare(*sides))
+
+
+def test_one_side_is_no_comparison():
+    assert unfair(compare(NET)) == ["there is one side alone"]
+
+
+def test_the_table_has_grids_and_intervals():
+    network, linear = table(compare(NET, LINEAR))
+    assert network == [
+        *("network", "rate 0.001, 0.003, 0.01; dropout 0, 0.1; norm pre, post"),
+        *("rate 0.003; dropout 0; norm pre", "12", "3", "1, 2, 3", "0.8 ± 0.025"),
+    ]
+    assert linear[2:] == ["C 4, 16", "12", "exact", "none", "0.7"]
+    # Student's t for two degrees of freedom is 4.30; 4.30 · 0.01 / √3 = 0.0248.
+    assert score((0.8, 0.81, 0.79)) == "0.8 ± 0.025"
+
+
+def test_each_record_is_judged():
+    there = {path.name for path in (RESULTS / "after").iterdir()}
+    assert there == {*comparisons.READERS, "fairness.json"}
+
+
+def test_the_verdicts_are_those_on_the_list():
+    listed, found = load(comparisons.PLACE)["comparisons"], comparisons.verdicts()
+    words = {name: each["unfair"] for name, each in found.items()}
+    assert words == {name: each["unfair"] for name, each in listed.items()}
+    tables = {name: each["table"] for name, each in found.items()}
+    assert tables == {name: each["table"] for name, each in listed.items()}
+
+
+def test_a_new_reason_must_be_admitted(tmp_path, monkeypatch):
+    unknown = [Comparison("new", "accuracy", (NET, replace(LINEAR, trials=32)))]
+    monkeypatch.setattr(comparisons, "RESULTS", tmp_path)
+    monkeypatch.setattr(comparisons, "load", lambda place: {})
+    monkeypatch.setattr(comparisons, "READERS", {"new.json": lambda: unknown})
+    (tmp_path / "after").mkdir()
+    with pytest.raises(SystemExit, match="new: trials differ"):
+        comparisons.main([])
+    assert not (tmp_path / comparisons.PLACE).exists()
+    comparisons.main(["--admit"])
+    assert (tmp_path / comparisons.PLACE).exists()
+    unknown[:] = [Comparison("new", "accuracy", (NET, LINEAR))]
+    comparisons.main([])  # mended: the list shrinks
