@@ -27,7 +27,7 @@ from annotated_transformer.files import read_json, write_whole
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model
 
-PART = 512 * 1024 // 3 * 3  # bytes in a script: no padding but in the last one
+PART = 256 * 1024 // 3 * 3  # bytes in a script: no padding but in the last one
 
 
 def quantise(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,7 +41,8 @@
       at("effect").textContent = await effect(changed, found, best);
       at("changed-source").textContent = checked("shuffled") ? `The model reads: ${best.read}` : "";
     }
-    show(best, changed);
+    await show(best, changed);
+    if (Live.shown !== best) return false;
     history.replaceState(null, "", link());
     value();
     return true;
@@ -54,12 +55,16 @@
       + `${Live.number(now)} with your changes.`;
   }
 
-  function show(best, worker) {
+  async function show(best, worker) {
     Live.shown = best;
     Live.worker = worker;
     document.querySelectorAll(".live-panel").forEach((panel) => { panel.hidden = false; });
     document.querySelectorAll(".live-wait").forEach((line) => { line.hidden = true; });
-    Live.views.forEach((draw) => draw(best));
+    for (const draw of Live.views) { // one at a time, so that the page can answer between
+      draw(best);
+      await new Promise((resolve) => setTimeout(resolve));
+      if (Live.shown !== best) return;
+    }
     showOff();
     at("share").hidden = false;
     at("copied").textContent = "";
@@ -233,7 +238,7 @@
 
   // -- Listening, and the run that is in the page ----------------------------------------
 
-  Live.begin = (first) => {
+  Live.begin = async (first) => {
     document.querySelectorAll("[data-story]").forEach((button) =>
       button.addEventListener("click", () => tell(button.dataset.story)));
     const on = (id, event, act) => at(id).addEventListener(event, act);
@@ -250,7 +255,7 @@
     if (follow() || at("form").dataset.asked) return;
     at("answers").hidden = false;
     at("output").textContent = first.output;
-    show(first, null);
+    await show(first, null);
     value();
   };
   Live.views = [];
