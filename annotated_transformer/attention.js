@@ -122,7 +122,8 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
     }
 
     mark(name, row) {
-      if (this.#name && this.chosen?.startsWith(`${name}.`)) this.#point(row);
+      const panel = this.#panels.find((each) => each.name === name);
+      if (this.chosen.startsWith(`${name}.`) && row < panel.queries.length) this.#point(row);
     }
 
     // One head in small.

@@ -92,7 +92,9 @@
 
   Live.place = { source: 0, step: 0 };
   Live.point = (place) => {
-    Object.assign(Live.place, place);
+    const { source, step } = { ...Live.place, ...place }, { shown } = Live;
+    Live.place.source = Math.min(source, shown.source.length - 1);
+    Live.place.step = Math.min(step, shown.target.length - 1);
     document.querySelectorAll("[data-place]").forEach((node) => {
       const [side, n] = node.dataset.place.split(" ");
       node.classList.toggle("here", Live.place[side] === Number(n));

@@ -44,8 +44,7 @@
 
   function drawSteps({ target }) {
     at("step").max = target.length;
-    Live.point({ step: Math.min(Live.place.step, target.length - 1),
-      source: Math.min(Live.place.source, Live.shown.source.length - 1) });
+    Live.point({});
   }
 
   function showStep({ step }) {
