@@ -453,7 +453,7 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(page, place, ser
         assert not [name for name in names if "transformer" in name or "model" in name]
         if page == "live":  # alive at once: its first sentence is recorded
             assert text_of(browser, "output") == RIGHT
-            assert browser.run("document.querySelectorAll('#live-tree rect').length")
+            browser.wait("document.querySelectorAll('#live-tree rect').length > 0")
         browser.run(ASK)
         browser.wait(ANSWERED)
         assert text_of(browser, "output") == RIGHT
