@@ -28,13 +28,9 @@ def names(kind: str, held_out: bool = False) -> list[Name]:
     One in eight, by a checksum, is held out for tests.
     """
     rows = {row["kind"]: row["names"].split(", ") for row in read_table("names.tsv")}
-    pairs = [(name, name) if "=" not in name else _two(name) for name in rows[kind]]
-    return [pair for pair in pairs if (crc32(pair[0].encode()) % 8 == 0) == held_out]
-
-
-def _two(name: str) -> Name:
-    english, german = name.split("=")
-    return english, german
+    parts = [name.partition("=") for name in rows[kind]]
+    both = [(english, german or english) for english, _, german in parts]
+    return [name for name in both if (crc32(name[0].encode()) % 8 == 0) == held_out]
 
 
 def invented_word(rng: Random) -> str:
@@ -98,7 +94,7 @@ _VALUES: dict[str, Callable[[Random], str]] = {
     "small": lambda rng: invented_word(rng).lower(),
 }
 
-# The names of Tatoeba that are exchanged, and their kind.
+# The names of Tatoeba that are exchanged for others of their kind.
 _MALE = """Tom John Jim Ken Bill Mike Jack George Paul Peter Fred Tony David Sam Taro
 Bob Mark Hiroshi Dick Johannes Hans""".split()
 _FEMALE = """Mary Maria Marie Alice Jane Lucy Nancy Ann Anne Anna Betty Linda Kate Judy
@@ -127,7 +123,7 @@ def exchange_names(pair: Pair, new: Names) -> Pair:
     if found[0] != found[1] or not found[0]:
         return pair
     chosen = {old: new.draw(KINDS[old]) for old in sorted(found[0])}
-    if not len(set(chosen.values())) == len(chosen):
+    if len(set(chosen.values())) < len(chosen):
         return pair
 
     def english(m: re.Match[str]) -> str:
@@ -142,17 +138,19 @@ def exchange_names(pair: Pair, new: Names) -> Pair:
 
 
 def exchange_numbers(pair: Pair, rng: Random) -> Pair:
-    """The pair with other numbers, where both sides write the same ones in digits."""
-    found = [sorted(_NUMBER.findall(side)) for side in pair]
-    told = found[0] == found[1] and len(set(found[0])) == len(found[0]) > 0
-    if not told or any(map(_MONTH.search, pair)):
+    """The pair with other numbers, where both sides write the same ones in digits.
+
+    A date, and a number that comes twice, are left alone.
+    """
+    found, same = (sorted(_NUMBER.findall(side)) for side in pair)
+    repeated = len(set(found)) < len(found)
+    if found != same or not found or repeated or any(map(_MONTH.search, pair)):
         return pair
     chosen = {}
-    for old in found[0]:
+    for old in found:
         year = len(old) == 4 and 1000 < int(old) < 2100
         chosen[old] = _VALUES["year" if year else "number"](rng)
-    sides = (_NUMBER.sub(lambda m: chosen[m[0]], side) for side in pair)
-    english, german = sides
+    english, german = (_NUMBER.sub(lambda m: chosen[m[0]], side) for side in pair)
     return english, german
 
 
@@ -163,19 +161,17 @@ def frames(new: Names) -> Iterator[Pair]:
         english, german = new.rng.choice(rows)
         slots = dict.fromkeys(re.findall(r"{(\w+)}", english))
         filled = {slot: new.fill(slot) for slot in slots}
-        sides = (
-            text.format(**{slot: both[side] for slot, both in filled.items()})
-            for side, text in enumerate((english, german))
-        )
-        english, german = sides
-        yield english, german
+        first = {slot: name[0] for slot, name in filled.items()}
+        second = {slot: name[1] for slot, name in filled.items()}
+        yield english.format(**first), german.format(**second)
 
 
 # Words that begin a clause, and are not capitalised inside one.
 _EN_STARTS = """He She It We They You The This That There My His Her Our Your Their
 Everyone Everybody Nobody These Those A An""".split()
 _DE_STARTS = """Ich Er Es Wir Ihr Du Das Der Die Den Dem Ein Eine Einen Mein Meine Sein
-Seine Unser Unsere Dieser Diese Dieses Dies Niemand Jeder Alle Man Da Dort Hier""".split()
+Seine Unser Unsere Dieser Diese Dieses Dies Niemand Jeder Alle Man Da Dort
+Hier""".split()
 
 
 def _as_clause(text: str, starts: list[str], kept: tuple[str, ...]) -> str:
@@ -187,7 +183,10 @@ def _as_clause(text: str, starts: list[str], kept: tuple[str, ...]) -> str:
 
 
 def joined(pairs: list[Pair], rng: Random) -> Pair:
-    """Two or three sentences in a row, or two as one with "and" or "but"."""
+    """Two or three sentences in a row, or the first two as one with "and" or "but".
+
+    The first alone, where one of them doesn't end as a sentence does.
+    """
     (one, eins), (two, zwei) = pairs[:2]
     stops = all(side.endswith(".") for pair in pairs[:2] for side in pair)
     second = _as_clause(two, _EN_STARTS, ("I", *_MALE, *_FEMALE))
@@ -203,10 +202,10 @@ def joined(pairs: list[Pair], rng: Random) -> Pair:
 
 def typo(text: str, rng: Random) -> str:
     """One slip in a word of five letters or more: left out, doubled or swapped."""
-    words = [m for m in re.finditer(r"[a-z]{5,}", text)]
+    words = list(re.finditer(r"[a-z]{5,}", text))
     if not words:
         return text
-    at = rng.randrange(*words[rng.randrange(len(words))].span())
+    at = rng.randrange(*rng.choice(words).span())
     kind = rng.randrange(3)
     if kind == 0:
         return text[:at] + text[at + 1 :]
@@ -215,32 +214,25 @@ def typo(text: str, rng: Random) -> str:
     return text[: at - 1] + text[at] + text[at - 1] + text[at + 1 :] if at else text
 
 
-def lowered(text: str, rng: Random) -> str:
-    """In small letters, as people type."""
-    return text.lower()
-
-
-def titled(text: str, rng: Random) -> str:
+def title_case(text: str) -> str:
     """Each Word With a Capital, as in headings."""
     return " ".join(word[:1].upper() + word[1:] for word in text.split(" "))
 
 
-def without_stop(text: str, rng: Random) -> str:
-    """Without the last full stop or question mark."""
+def without_stop(text: str) -> str:
+    """Without the stops or question marks at the end."""
     return text.rstrip(".?!") or text
 
 
-def without_commas(text: str, rng: Random) -> str:
-    """Without commas."""
-    return text.replace(",", "")
-
-
-# What a person does to a source text that changes nothing of its meaning: probability.
+# How often a pair gets new names and new numbers where it has some, is followed by a
+# sentence of frames.tsv, and is joined with the next ones.
+NEW_NAMES, NEW_NUMBERS, FRAME, JOINED = 0.75, 0.5, 1 / 12, 0.15
+# What people do to a source text that changes nothing of its meaning, and how often.
 SLIPS: tuple[tuple[float, Callable[[str, Random], str]], ...] = (
-    (0.10, lowered),
-    (0.03, titled),
-    (0.10, without_stop),
-    (0.03, without_commas),
+    (0.10, lambda text, rng: text.lower()),
+    (0.03, lambda text, rng: title_case(text)),
+    (0.10, lambda text, rng: without_stop(text)),
+    (0.03, lambda text, rng: text.replace(",", "")),
     (0.08, typo),
 )
 
@@ -250,42 +242,49 @@ def augmented(
 ) -> Iterator[Pair]:
     """English and German pairs, given `copies` times, each time varied in another way.
 
-    Half of the sentences with a known name or number get others; one in four is joined
-    with the next ones; one in twelve that follows is a sentence of frames.tsv; and the
-    source gets each of SLIPS with its probability.
+    How often they get new names and numbers, sentences of frames.tsv between them, are
+    joined, and have a slip in the source, is said by the constants above. Joining makes
+    the pairs fewer.
     """
-    step = 1 if langs == ("en", "de") else -1
-    pairs = [pair[::step] for pair in pairs]
+    from_english = langs == ("en", "de")
+    both = [(src, tgt) if from_english else (tgt, src) for src, tgt in pairs]
     for copy in range(copies):
         rng = Random(f"{seed} {copy}")
-        new = Names(rng)
-        filled = frames(new)
-        waiting: list[Pair] = []
-        for pair in pairs:
-            waiting.append(_exchanged(pair, new))
-            if rng.random() < 1 / 12:
-                waiting.append(next(filled))
-            if len(waiting) < 3:
-                continue
-            if rng.random() < 0.15:
-                count = rng.choice((2, 2, 3))
-                yield _slipped(joined(waiting[:count], rng)[::step], rng)
-                waiting = waiting[count:]
+        for english, german in _varied(both, rng):
+            if from_english:
+                yield _with_slips(english, rng), german
             else:
-                yield _slipped(waiting.pop(0)[::step], rng)
-        for pair in waiting:
-            yield _slipped(pair[::step], rng)
+                yield _with_slips(german, rng), english
 
 
-def _exchanged(pair: Pair, new: Names) -> Pair:
-    if new.rng.random() < 0.75:
-        pair = exchange_names(pair, new)
-    return exchange_numbers(pair, new.rng) if new.rng.random() < 0.5 else pair
+def _varied(pairs: list[Pair], rng: Random) -> Iterator[Pair]:
+    """One copy of the pairs, in English and German, before the slips."""
+    new = Names(rng)
+    filled = frames(new)
+    waiting: list[Pair] = []
+    for pair in pairs:
+        if rng.random() < NEW_NAMES:
+            pair = exchange_names(pair, new)
+        if rng.random() < NEW_NUMBERS:
+            pair = exchange_numbers(pair, rng)
+        waiting.append(pair)
+        if rng.random() < FRAME:
+            waiting.append(next(filled))
+        if len(waiting) < 3:
+            continue
+        if rng.random() < JOINED:
+            count = rng.choice((2, 2, 3))
+            yield joined(waiting[:count], rng)
+        else:
+            count = 1
+            yield waiting[0]
+        del waiting[:count]
+    yield from waiting
 
 
-def _slipped(pair: Pair, rng: Random) -> Pair:
-    source, target = pair
+def _with_slips(text: str, rng: Random) -> str:
+    slipped = text
     for probability, slip in SLIPS:
         if rng.random() < probability:
-            source = slip(source, rng)
-    return (source, target) if source.strip() else pair
+            slipped = slip(slipped, rng)
+    return slipped if slipped.strip() else text
