@@ -148,6 +148,8 @@ def noise(
         rng = Random(kind)
         noisy = [put(text, rng) for text in sources]
         rows = [i for i, text in enumerate(sources) if noisy[i] != text]
+        if not rows:  # in a trial
+            continue
         outputs = translated(translator, [noisy[i] for i in rows])
         found[kind] = compared(
             outputs, [clean[i] for i in rows], [targets[i] for i in rows]
