@@ -254,7 +254,7 @@ def measure(model: str | Path, limit: int | None = None) -> dict:
             "alpha": SearchOptions.alpha,
         },
         "sixty": sixty(translator, limit),
-        "clean": {"sentences": count, **bleu(clean, targets)},
+        "without_noise": {"sentences": count, **bleu(clean, targets)},
         "noise": noise(translator, sources, targets, clean),
         "copying": {what: copying(translator, rows) for what, rows in asked.items()},
         "sentences_a_second": round(count / seconds, 1),
