@@ -111,7 +111,7 @@ def save(place: str, found: dict[str, Any], *packages: str) -> None:
     What `found` says about its provenance itself stays as it says.
     """
     write_json(RESULTS / place, provenance(*packages) | found)
-    print(f"wrote results/{place}", file=sys.stderr)
+    print(f"wrote {RESULTS / place}", file=sys.stderr)
 
 
 def read_runs(place: str) -> list[dict[str, Any]]:

@@ -233,8 +233,9 @@ def test_tatoeba_splits_hold_no_near_copies(data_root):
     backwards = load_corpus("tatoeba", "test", "de", "en", data_root)
     assert list(backwards) == [(de, en) for en, de in parts["test"]]
     mixed = load_corpus("everyday", "train", "en", "de", data_root)
-    phrases = iter(load_corpus("phrasebook", "train", "en", "de"))
-    assert list(islice(mixed, 5)) == [*parts["train"][:4], next(phrases)]
+    plain = {text for _, text in parts["train"]}
+    shares = [text in plain for _, text in islice(mixed, 10_000)]
+    assert 0.4 < sum(shares) / len(shares) < 0.8
     held = load_corpus("everyday", "test", "en", "de", data_root)
     assert list(held) == parts["test"]
 

@@ -77,18 +77,19 @@ def tatoeba_everyday() -> Recipe:
     model of 3 + 3 layers.
     """
     architecture = TransformerConfig(
-        N=3, d_model=192, d_ff=768, h=4, d_k=48, d_v=48, dropout=0.1, max_length=256
+        N=3, d_model=256, d_ff=1_024, h=4, d_k=64, d_v=64, dropout=0.1, max_length=256
     )
     training = TrainingConfig(
         steps=6_000,
-        batch_tokens=4_096,
-        warmup=500,
-        peak=0.0025,
+        batch_tokens=8_192,
+        warmup=800,
+        peak=0.002,
+        precision="bf16",
         log_every=50,
         save_every=50,
         keep=8,
     )
-    plan = Recipe("everyday", "en", "de", architecture, training, vocab_size=8_000)
+    plan = Recipe("everyday", "en", "de", architecture, training, vocab_size=10_000)
     return replace(plan, tidy=True)
 
 

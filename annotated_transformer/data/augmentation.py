@@ -1,0 +1,290 @@
+"""§5.1: sentence pairs varied as people vary them: names, numbers, case, typos, length.
+
+A few names stand for all in a small corpus: one in ten sentences of Tatoeba is about
+Tom, so that a model trained on it knows no way to copy a name. Names, numbers and
+addresses are therefore exchanged on both sides, for others of their kind; and the
+source alone gets what people type without meaning anything by it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+from zlib import crc32
+
+from .text_files import read_table
+
+Pair = tuple[str, str]
+Name = tuple[str, str]  # in English and in German
+
+_ONSETS = "b bl br c ch d dr f g gr h j k kl kr l m n p pr r s sch sh st t tr v w y z"
+_VOWELS = "a a a e e e i i o o u ai au ea ee ie ou ü ö"
+_CODAS = ". . . . . l m n n r r s t ck ng nd rt x"
+_ACCENTS = "áàâãåäæçčćďđéèêëěęğíìîïıłñńňóòôõöøőœřśşšßťțúùûüůűýźžżðþ"
+
+
+def names(kind: str, held_out: bool = False) -> list[Name]:
+    """The known names of a kind: female, male, surname or city.
+
+    One in eight, by a checksum, is held out for tests.
+    """
+    rows = {row["kind"]: row["names"].split(", ") for row in read_table("names.tsv")}
+    parts = [name.partition("=") for name in rows[kind]]
+    both = [(english, german or english) for english, _, german in parts]
+    return [name for name in both if (crc32(name[0].encode()) % 8 == 0) == held_out]
+
+
+def invented_word(rng: Random) -> str:
+    """A word of two or three syllables that nobody has heard before."""
+    parts = []
+    for _ in range(rng.choice((2, 2, 3))):
+        for sounds in (_ONSETS, _VOWELS, _CODAS):
+            parts.append(rng.choice(sounds.split(" ")).strip("."))
+    word = "".join(parts)
+    if rng.random() < 0.1:
+        at = rng.randrange(1, len(word))
+        word = word[:at] + rng.choice(_ACCENTS) + word[at + 1 :]
+    return word.capitalize()
+
+
+class Names:
+    """Draws names of a kind, every third one invented."""
+
+    def __init__(self, rng: Random, held_out: bool = False) -> None:
+        self.rng = rng
+        kinds = ("female", "male", "surname", "city")
+        self.known = {kind: names(kind, held_out) for kind in kinds}
+
+    def draw(self, kind: str) -> Name:
+        """A name of a kind, in both languages."""
+        if self.rng.random() < 1 / 3:
+            word = invented_word(self.rng)
+            return word, word
+        return self.rng.choice(self.known[kind])
+
+    def fill(self, slot: str) -> Name:
+        """What stands for a slot of frames.tsv, in both languages."""
+        rng, kind = self.rng, slot.rstrip("2")
+        if kind in self.known:
+            return self.draw(kind)
+        if kind == "full":
+            first, last = self.fill("first"), self.draw("surname")
+            return f"{first[0]} {last[0]}", f"{first[1]} {last[1]}"
+        if kind == "first":
+            return self.draw(rng.choice(("female", "male")))
+        value = _VALUES[kind](rng)
+        return value, value
+
+
+def _email(rng: Random) -> str:
+    user, host = invented_word(rng).lower(), invented_word(rng).lower()
+    joint = rng.choice((".", "_", "-", "", str(rng.randrange(100))))
+    ending = rng.choice(("com", "org", "de", "net", "edu", "co.uk", "example"))
+    plain = f"{user}{joint}@{host}.{ending}".replace(".@", "@")
+    return "".join(letter for letter in plain if letter.isascii())
+
+
+_VALUES: dict[str, Callable[[Random], str]] = {
+    "number": lambda rng: str(rng.randrange(2, 10 ** rng.choice((1, 2, 2, 3, 4)))),
+    "age": lambda rng: str(rng.randrange(2, 100)),
+    "year": lambda rng: str(rng.randrange(1500, 2050)),
+    "time": lambda rng: f"{rng.randrange(1, 24)}:{rng.randrange(60):02}",
+    "phone": lambda rng: str(rng.randrange(10**5, 10**9)),
+    "email": _email,
+    "word": invented_word,
+    "small": lambda rng: invented_word(rng).lower(),
+}
+
+# The names of Tatoeba that are exchanged for others of their kind.
+_MALE = """Tom John Jim Ken Bill Mike Jack George Paul Peter Fred Tony David Sam Taro
+Bob Mark Hiroshi Dick Johannes Hans""".split()
+_FEMALE = """Mary Maria Marie Alice Jane Lucy Nancy Ann Anne Anna Betty Linda Kate Judy
+Meg Susan Emi Emily""".split()
+_CITIES = "Boston London Paris Chicago Osaka Kyoto Tokyo".split()
+KINDS = (
+    dict.fromkeys(_MALE, "male")
+    | dict.fromkeys(_FEMALE, "female")
+    | dict.fromkeys(_CITIES, "city")
+    | dict.fromkeys(("Jackson", "Smith", "Brown", "Tanaka"), "surname")
+)
+_SAME = {"Maria": "Mary", "Marie": "Mary", "Johannes": "John", "Anna": "Ann"}
+_NAME = re.compile(r"\b(" + "|".join(KINDS) + r")('s|s)?\b")
+_MONTH = re.compile(
+    r"Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+)
+_NUMBER = re.compile(r"(?<![\d.,:/$€£-])\b\d{1,4}\b(?![.,:/]?\d|%)")
+
+
+def exchange_names(pair: Pair, new: Names) -> Pair:
+    """The pair with other names of the same kind, the same on both sides.
+
+    A pair whose sides don't name the same people is left alone.
+    """
+    found = [{_SAME.get(m[1], m[1]) for m in _NAME.finditer(side)} for side in pair]
+    if found[0] != found[1] or not found[0]:
+        return pair
+    chosen = {old: new.draw(KINDS[old]) for old in sorted(found[0])}
+    if len(set(chosen.values())) < len(chosen):
+        return pair
+
+    def english(m: re.Match[str]) -> str:
+        return chosen[_SAME.get(m[1], m[1])][0] + (m[2] or "")
+
+    def german(m: re.Match[str]) -> str:
+        name = chosen[_SAME.get(m[1], m[1])][1]
+        apostrophe = "'" if name[-1] in "sxzß" else "s"
+        return name + (apostrophe if m[2] else "")
+
+    return _NAME.sub(english, pair[0]), _NAME.sub(german, pair[1])
+
+
+def exchange_numbers(pair: Pair, rng: Random) -> Pair:
+    """The pair with other numbers, where both sides write the same ones in digits.
+
+    A date, and a number that comes twice, are left alone.
+    """
+    found, same = (sorted(_NUMBER.findall(side)) for side in pair)
+    repeated = len(set(found)) < len(found)
+    if found != same or not found or repeated or any(map(_MONTH.search, pair)):
+        return pair
+    chosen = {}
+    for old in found:
+        year = len(old) == 4 and 1000 < int(old) < 2100
+        chosen[old] = _VALUES["year" if year else "number"](rng)
+    english, german = (_NUMBER.sub(lambda m: chosen[m[0]], side) for side in pair)
+    return english, german
+
+
+def frames(new: Names) -> Iterator[Pair]:
+    """Endless sentences of frames.tsv with names, numbers and addresses."""
+    rows = [(row["en"], row["de"]) for row in read_table("frames.tsv")]
+    while True:
+        english, german = new.rng.choice(rows)
+        slots = dict.fromkeys(re.findall(r"{(\w+)}", english))
+        filled = {slot: new.fill(slot) for slot in slots}
+        first = {slot: name[0] for slot, name in filled.items()}
+        second = {slot: name[1] for slot, name in filled.items()}
+        yield english.format(**first), german.format(**second)
+
+
+# Words that begin a clause, and are not capitalised inside one.
+_EN_STARTS = """He She It We They You The This That There My His Her Our Your Their
+Everyone Everybody Nobody These Those A An""".split()
+_DE_STARTS = """Ich Er Es Wir Ihr Du Das Der Die Den Dem Ein Eine Einen Mein Meine Sein
+Seine Unser Unsere Dieser Diese Dieses Dies Niemand Jeder Alle Man Da Dort
+Hier""".split()
+
+
+def _as_clause(text: str, starts: list[str], kept: tuple[str, ...]) -> str:
+    """A sentence as the second clause of another; empty where that is uncertain."""
+    word, _, rest = text.partition(" ")
+    if word in kept and rest:
+        return text
+    return f"{word.lower()} {rest}" if word in starts and rest else ""
+
+
+def joined(pairs: list[Pair], rng: Random) -> Pair:
+    """Two or three sentences in a row, or the first two as one with "and" or "but".
+
+    The first alone, where one of them doesn't end as a sentence does.
+    """
+    (one, eins), (two, zwei) = pairs[:2]
+    stops = all(side.endswith(".") for pair in pairs[:2] for side in pair)
+    second = _as_clause(two, _EN_STARTS, ("I", *_MALE, *_FEMALE))
+    zweiter = _as_clause(zwei, _DE_STARTS, (*_MALE, *_FEMALE))
+    if stops and second and zweiter and rng.random() < 0.7:
+        word, wort = rng.choice((("and", "und"), ("but", "aber")))
+        return f"{one[:-1]}, {word} {second}", f"{eins[:-1]}, {wort} {zweiter}"
+    if all(side[-1:] in ".!?" for pair in pairs for side in pair):
+        english, german = (" ".join(side) for side in zip(*pairs, strict=True))
+        return english, german
+    return pairs[0]
+
+
+def typo(text: str, rng: Random) -> str:
+    """One slip in a word of five letters or more: left out, doubled or swapped."""
+    words = list(re.finditer(r"[a-z]{5,}", text))
+    if not words:
+        return text
+    at = rng.randrange(*rng.choice(words).span())
+    kind = rng.randrange(3)
+    if kind == 0:
+        return text[:at] + text[at + 1 :]
+    if kind == 1:
+        return text[:at] + text[at] + text[at:]
+    return text[: at - 1] + text[at] + text[at - 1] + text[at + 1 :] if at else text
+
+
+def title_case(text: str) -> str:
+    """Each Word With a Capital, as in headings."""
+    return " ".join(word[:1].upper() + word[1:] for word in text.split(" "))
+
+
+def without_stop(text: str) -> str:
+    """Without the stops or question marks at the end."""
+    return text.rstrip(".?!") or text
+
+
+# How often a pair gets new names and new numbers where it has some, is followed by a
+# sentence of frames.tsv, and is joined with the next ones.
+NEW_NAMES, NEW_NUMBERS, FRAME, JOINED = 0.75, 0.5, 1 / 12, 0.15
+# What people do to a source text that changes nothing of its meaning, and how often.
+SLIPS: tuple[tuple[float, Callable[[str, Random], str]], ...] = (
+    (0.10, lambda text, rng: text.lower()),
+    (0.03, lambda text, rng: title_case(text)),
+    (0.10, lambda text, rng: without_stop(text)),
+    (0.03, lambda text, rng: text.replace(",", "")),
+    (0.08, typo),
+)
+
+
+def augmented(
+    pairs: Iterable[Pair], langs: Pair, copies: int, seed: int = 0
+) -> Iterator[Pair]:
+    """English and German pairs, given `copies` times, each time varied in another way.
+
+    How often they get new names and numbers, sentences of frames.tsv between them, are
+    joined, and have a slip in the source, is said by the constants above. Joining makes
+    the pairs fewer.
+    """
+    from_english = langs == ("en", "de")
+    both = [(src, tgt) if from_english else (tgt, src) for src, tgt in pairs]
+    for copy in range(copies):
+        rng = Random(f"{seed} {copy}")
+        for english, german in _varied(both, rng):
+            if from_english:
+                yield _with_slips(english, rng), german
+            else:
+                yield _with_slips(german, rng), english
+
+
+def _varied(pairs: list[Pair], rng: Random) -> Iterator[Pair]:
+    """One copy of the pairs, in English and German, before the slips."""
+    new = Names(rng)
+    filled = frames(new)
+    waiting: list[Pair] = []
+    for pair in pairs:
+        if rng.random() < NEW_NAMES:
+            pair = exchange_names(pair, new)
+        if rng.random() < NEW_NUMBERS:
+            pair = exchange_numbers(pair, rng)
+        waiting.append(pair)
+        if rng.random() < FRAME:
+            waiting.append(next(filled))
+        if len(waiting) < 3:
+            continue
+        if rng.random() < JOINED:
+            count = rng.choice((2, 2, 3))
+            yield joined(waiting[:count], rng)
+        else:
+            count = 1
+            yield waiting[0]
+        del waiting[:count]
+    yield from waiting
+
+
+def _with_slips(text: str, rng: Random) -> str:
+    slipped = text
+    for probability, slip in SLIPS:
+        if rng.random() < probability:
+            slipped = slip(slipped, rng)
+    return slipped if slipped.strip() else text

@@ -1,0 +1,108 @@
+"""How the everyday model is measured and shipped, in small."""
+
+import json
+import re
+from random import Random
+
+import pytest
+from tiny_run import fit, start
+
+from annotated_transformer import load
+from annotated_transformer.data.text_files import read_table
+from benchmarks import record
+from benchmarks.paper import everyday
+from benchmarks.paper.robustness import (
+    CARRIERS,
+    NOISE,
+    copied,
+    in_rows,
+    numbers,
+    sixty,
+    unseen_names,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "output", "whole"),
+    [
+        ("Ingrid", "Ingrids Auto ist alt.", True),
+        ("Kloves", "Ich kenne Kloves' Auto.", True),
+        ("Ingrid", "Ich kenne Ingrida.", False),
+        ("Ingrid", "Ich kenne Klein-Ingrid.", False),
+        ("15", "Das kostet 15 $.", True),
+        ("15", "Das kostet 15,15 $.", False),
+        ("15", "Das kostet 215 $.", False),
+        ("4311", "Es waren 4.311 Vögel.", True),
+        ("7:45", "Er beginnt um 7.45 Uhr.", True),
+        ("7:45", "Er beginnt um 17:45 Uhr.", False),
+        ("a.b@c.de", "Schreib an a.b@c.de.", True),
+        ("a.b@c.de", "Schreib an xa.b@c.de.", False),
+        ("a.b@c.de", "Schreib an a.b@c.de.com.", False),
+    ],
+)
+def test_what_counts_as_copied(value, output, whole):
+    assert copied(value, output) is whole
+
+
+def test_what_is_copied_is_new_to_the_model():
+    known = "Thomas and Andrea live in New York. Mexico is not a City."
+    asked = unseen_names(Random(0), known, 100)
+    assert len(asked) == 100 and {kind for kind, *_ in asked} == {
+        *("first name", "surname", "city", "invented")
+    }
+    assert not re.search("Thomas|Andrea |New York|Mexico", str(asked))
+    assert ("city", "Venice is not far from the border.", "Venedig") in asked
+    asked = numbers(Random(0), 50)
+    assert all(value in source for _, source, value in asked)
+    frames = {re.sub(r"{\w+}", "{}", row["en"]) for row in read_table("frames.tsv")}
+    assert not frames & {text for texts in CARRIERS.values() for text in texts}
+
+
+@pytest.mark.parametrize(
+    ("kind", "noisy"),
+    [
+        ("lower case", 'she said, "don\'t."'),
+        ("capitals", 'SHE SAID, "DON\'T."'),
+        ("title case", 'She Said, "don\'t."'),
+        ("curly quotes", "She said, “don’t.”"),
+        ("doubled spaces", 'She  said,  "don\'t."'),
+    ],
+)
+def test_noise(kind, noisy):
+    assert NOISE[kind]('She said, "don\'t."', Random(0)) == noisy
+
+
+def test_sentences_in_a_row():
+    assert in_rows(["a", "b", "c", "d", "e"], 2) == ["a b", "c d"]
+
+
+def test_sixty_sentences_are_judged():
+    class Parrot:
+        def translate(self, texts):
+            return ["Sie spricht drei Sprachen." if "speaks" in t else t for t in texts]
+
+    found = sixty(Parrot())
+    assert found["sentences"] == 60 and found["right"] == 1
+    assert found["kinds"]["plain"] == "1 of 8" and found["kinds"]["case"] == "0 of 8"
+
+
+@pytest.mark.filterwarnings("ignore:passed as unknown")
+def test_a_trial_measures_a_run_and_ships_nothing(tmp_path, data_root, monkeypatch):
+    """All goes to the trial's folder: the model, its card and both records."""
+    monkeypatch.setattr(everyday, "TRIAL", 6)
+    monkeypatch.setattr(everyday, "SHIPPED", tmp_path / "nowhere")
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "nowhere")
+    fit(start(tmp_path / "run"))
+    out = tmp_path / "trial"
+    everyday.main([str(tmp_path / "run"), "--trial", str(out)])
+    assert not (tmp_path / "nowhere").exists()
+    found, typed = (
+        json.loads((out / f"{name}.json").read_text("utf-8"))
+        for name in ("record", "robustness")
+    )
+    assert found["chosen"]["checkpoints"] in (1, 2) and found["updates"] == 12
+    assert {row["checkpoints"] for row in found["tried_on_val"]} == {1, 2}
+    assert typed["sixty"]["sentences"] == 6 and "three in a row" in typed["noise"]
+    text = (out / "model" / "card.md").read_text("utf-8")
+    assert "of 6 sentences" in text and "{" not in text
+    assert load(out / "model", device="cpu").tokenizer.tgt_lang == "de"
