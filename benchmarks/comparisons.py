@@ -11,7 +11,6 @@ isn't fair, none for a fair one. A reason that wasn't there before is an error, 
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from annotated_transformer.after.config import ClassifierTraining, SeriesTraining
@@ -237,7 +236,7 @@ def verdicts() -> Record:
     found: Record = {}
     for place, read in READERS.items():
         for each in read():
-            about = asdict(each) | {"record": f"results/after/{place}"}
+            about = {"record": f"results/after/{place}", "score": each.score}
             found[each.name] = about | {"table": table(each), "unfair": unfair(each)}
     return found
 
