@@ -11,7 +11,6 @@ isn't fair, none for a fair one. A reason that wasn't there before is an error, 
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from annotated_transformer.after.config import ClassifierTraining, SeriesTraining
@@ -175,18 +174,21 @@ def vision() -> list[Comparison]:
 
 
 def language_model() -> list[Comparison]:
-    """The compressor xz beside the model, on each text."""
-    record, found = load("after/language-model.json"), []
-    for name, text in record["texts"].items():
-        made, window = text["training"], text["architecture"]["max_length"]
-        passes = made["steps"] * made["batch"] * window / text["tokens"]["train"]
-        packed = untuned("xz", {"preset": 6}, None, (), (record["xz"][name],))
-        ours = untuned(
-            *("the language model", {"rate": made["peak"]}, passes, (made["seed"],)),
-            (text["held out"]["bits per character"],),
-        )
-        found.append(Comparison(name, "bits per character", (packed, ours)))
-    return found
+    """N-grams beside the model, on tiny Shakespeare."""
+    record = load("after/language-model.json")
+    text, grams = record["text"], record["n-grams"]
+    made, window = text["training"], text["architecture"]["max_length"]
+    passes = made["steps"] * made["batch"] * window / text["tokens"]["train"]
+    orders = tuple(map(int, grams["tries"]))
+    counts = Side(
+        *("the n-grams", {"order": orders}, ({"order": grams["order"]},)),
+        *(len(orders), None, (), (grams["bits per character"],), "the training text"),
+    )
+    ours = untuned(
+        *("the language model", {"rate": made["peak"]}, passes, (made["seed"],)),
+        (text["held out"]["bits per character"],),
+    )
+    return [Comparison("tiny-shakespeare", "bits per character", (counts, ours))]
 
 
 def since_2017() -> list[Comparison]:
@@ -234,7 +236,7 @@ def verdicts() -> Record:
     found: Record = {}
     for place, read in READERS.items():
         for each in read():
-            about = asdict(each) | {"record": f"results/after/{place}"}
+            about = {"record": f"results/after/{place}", "score": each.score}
             found[each.name] = about | {"table": table(each), "unfair": unfair(each)}
     return found
 

@@ -9,6 +9,7 @@ import torch
 from tiny_run import refused
 
 from annotated_transformer.after.language_model import (
+    KneserNey,
     LanguageModel,
     LanguageModelConfig,
     byte_pairs,
@@ -59,6 +60,26 @@ def test_a_seed_gives_the_same_text_and_another_one_another():
         for seed in (1, 1, 2)
     )
     assert first == same != other
+
+
+def test_n_grams_give_each_context_one_in_all():
+    text = "the cat sat on the mat, and the rat sat on the hat. " * 3
+    counts = KneserNey(text, order=4)
+    for before in ("", "t", "th", " th", "qqq"):
+        chances = [counts.probability(before, letter) for letter in set(text)]
+        assert sum(chances) == pytest.approx(1) and min(chances) > 0
+
+
+def test_n_grams_count_as_by_hand():
+    """Of "abab" the bigrams are ab twice and ba once: a discount of a third."""
+    counts = KneserNey("abab", order=2)
+    discount = 1 / (1 + 2)
+    a = (
+        1 - 1 + 1 * 2 / 2
+    ) / 2  # each letter follows one kind: both are discounted by 1
+    after_a = (0 + discount * 1 * a) / 2  # never seen after a
+    assert counts.probability("a", "a") == pytest.approx(after_a)
+    assert counts.probability("a", "b") == pytest.approx(1 - after_a)
 
 
 def test_each_token_is_predicted_once():

@@ -549,7 +549,7 @@ def test_a_box_of_figure_1_opens_and_is_its_own_switch(window):
     for box, part in [
         ("cross-attention", "cross.0.0,cross.0.1"),
         ("dec-feed-forward", "decoder.0.feed_forward"),
-        ("enc-norm-2", "encoder.0.after_feed_forward"),
+        ("enc-norm-1", "encoder.0.after_attention"),
         ("tgt-positions", "decoder.positions"),
     ]:
         click(window, "#live-trained")
@@ -610,9 +610,12 @@ def test_a_reader_edits_the_transformer(window):
     assert text_of(window, "effect") == effect
     click(window, "#live-no-scale")
     told = "document.getElementById('live-code-status').textContent"
-    type_in(window, "code", code + "}")
-    window.run("document.getElementById('live-code-run').click()")
-    window.wait(f"{told}.startsWith('Your code')")
+    for broken in (code + "}", code.replace("query.length", "q.length")):
+        type_in(window, "code", broken)
+        window.run("document.getElementById('live-code-run').click()")
+        window.wait(f"{told}.startsWith('Your code')")
+        assert text_of(window, "output") == RIGHT
+        assert window.run("document.getElementById('live-changed').hidden")
     type_in(window, "code", code.replace("const scores", "for (;;); const scores"))
     window.run("document.getElementById('live-code-run').click()")
     window.wait(f"{told}.includes('takes too long')")

@@ -40,12 +40,11 @@ TASKS = (
     TaskRow(
         "language-model",
         "Predict the next token: train a decoder-only model on a text, and sample.",
-        "tiny-shakespeare, wikitext-2, or a text file of your own",
+        "tiny-shakespeare, or a text file of your own",
         ("own.txt", "vocab_size=2000"),
         measures.language_model,
         "Tokens are characters, or byte pairs if vocab_size is set. The last tenth of "
-        "a text is held out; of WikiText-2 we train on the validation part and hold "
-        "out the test part. A file of your own is evaluated whole.",
+        "a text is held out. A file of your own is evaluated whole.",
     ),
     TaskRow(
         "masked-language-model",

@@ -7,10 +7,7 @@ from .labelled_texts import Examples, imdb
 from .published_files import data_files, find_file
 from .text_files import read_lines
 
-TEXTS = {
-    "tiny-shakespeare": ("tinyshakespeare",),
-    "wikitext-2": ("wikitext-2-raw.valid", "wikitext-2-raw.test"),
-}
+TEXTS = {"tiny-shakespeare": "tinyshakespeare"}  # the file of each named text
 
 
 def read_text(path: str | Path) -> str:
@@ -21,16 +18,15 @@ def read_text(path: str | Path) -> str:
 def load_text(name: str, root: str | Path | None = None) -> tuple[str, str]:
     """The training and the held-out text of a named text, or of a file of your own.
 
-    A single file is cut: its last tenth is held out. Raises: UserError as `find_file`
-    and `read_lines`, or for a name that is none.
+    The last tenth of a text is held out. Raises: UserError as `find_file` and
+    `read_lines`, or for a name that is none.
     """
-    known = [data_files()[f"text/{each}.txt"] for each in TEXTS.get(name, ())]
-    if not known and not Path(name).is_file():
+    if name in TEXTS:
+        text = read_text(find_file(data_files()[f"text/{TEXTS[name]}.txt"], root))
+    elif Path(name).is_file():
+        text = read_text(name)
+    else:
         raise UserError(f"{name}: no such file; or name {' or '.join(TEXTS)}")
-    paths = [find_file(file, root) for file in known] or [Path(name)]
-    text, *held = map(read_text, paths)
-    if held:
-        return text, held[0]
     cut = int(0.9 * len(text))
     return text[:cut], text[cut:]
 

@@ -1,18 +1,15 @@
-"""Train small language models on tiny Shakespeare and on WikiText-2, and measure them
-on text that they never saw.
+"""Train a small language model on tiny Shakespeare, and measure it on the last tenth,
+which it never saw, beside n-grams of the same text.
 
     python -m benchmarks.after.language_model
-    python -m benchmarks.after.language_model --text wikitext-2 --keep models
-    python -m benchmarks.after.language_model --xz
 
-Takes about ten minutes of one core in all and writes results/after/language-model.json,
-which nbs/after/language_model.ipynb draws. `--keep` saves the models in a folder, too;
-`--xz` only measures what the compressor xz makes of the same texts, in seconds.
-The texts are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds
-them.
+The n-grams have Kneser–Ney smoothing, and the order that is best on the last tenth of
+the training text. Takes about five minutes of one core and writes
+results/after/language-model.json, which nbs/after/language_model.ipynb draws. `--keep`
+saves the model in a folder, too. The text is downloaded unless
+ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 """
 
-import lzma
 import sys
 import time
 from collections.abc import Sequence
@@ -23,38 +20,28 @@ import torch
 
 from annotated_transformer.after.config import LanguageTraining
 from annotated_transformer.after.language_model import (
+    KneserNey,
     LanguageModel,
     LanguageModelConfig,
-    byte_pairs,
     characters,
 )
 from annotated_transformer.after.tasks import LanguageModelTask
 from annotated_transformer.after.text_generator import TextGenerator
-from annotated_transformer.data.texts import TEXTS, load_text
+from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.task import train_task
-from benchmarks.record import command_line, load, save
+from benchmarks.record import command_line, save
 
 PLACE = "after/language-model.json"
-SIZES = {
-    "tiny-shakespeare": dict(d_model=128, d_ff=512),
-    "wikitext-2": dict(d_model=128, d_ff=512, dropout=0.1, vocab_size=2_000),
-}
-SETTINGS = {
-    "tiny-shakespeare": LanguageTraining(steps=2_000, batch=16),
-    "wikitext-2": LanguageTraining(steps=700, batch=16, save_every=100),
-}
-PROMPT = {"tiny-shakespeare": "\n", "wikitext-2": " The history of"}
+NAME = "tiny-shakespeare"
+SETTINGS = LanguageTraining(steps=2_000, batch=16)
+ORDERS = (3, 4, 5, 6, 7, 8)
 
 
-def train(name: str, keep: Path | None) -> dict:
-    """Train on a named text; the curve, the scores, and what the model writes."""
-    train, valid = load_text(name)
-    sizes, settings = dict(SIZES[name]), SETTINGS[name]
-    if "vocab_size" in sizes:
-        tokenizer = byte_pairs(train, sizes["vocab_size"])
-    else:
-        tokenizer = characters(train + valid)
-    config = LanguageModelConfig(**sizes | {"vocab_size": tokenizer.size})
+def train(keep: Path | None) -> dict:
+    """Train on the text; the curve, the scores, and what the model writes."""
+    train, valid = load_text(NAME)
+    settings, tokenizer = SETTINGS, characters(train + valid)
+    config = LanguageModelConfig(d_model=128, d_ff=512, vocab_size=tokenizer.size)
     torch.manual_seed(settings.seed)
     model = LanguageModel(config)
     ids = [torch.tensor(tokenizer.encode(text)) for text in (train, valid)]
@@ -66,7 +53,7 @@ def train(name: str, keep: Path | None) -> dict:
         print(point, file=sys.stderr, flush=True)
     seconds, writer = time.process_time() - began, TextGenerator(model, tokenizer)
     if keep:
-        writer.save_pretrained(keep / name)
+        writer.save_pretrained(keep / NAME)
     return {
         "architecture": config.to_dict(),
         "training": asdict(settings),
@@ -75,7 +62,7 @@ def train(name: str, keep: Path | None) -> dict:
         "processor seconds": seconds,
         "curve": curve,
         "held out": score(writer, valid),
-        "writes": writer.generate(PROMPT[name], 300, temperature=0.8, seed=1),
+        "writes": writer.generate("\n", 300, temperature=0.8, seed=1),
     }
 
 
@@ -89,34 +76,29 @@ def score(writer: TextGenerator, text: str) -> dict:
     }
 
 
-def xz_bits(name: str) -> float:
-    """Bits per character that xz needs for the held-out text after the other."""
-    known, held = load_text(name)
-    sizes = [len(lzma.compress(text.encode())) for text in (known, known + held)]
-    return 8 * (sizes[1] - sizes[0]) / len(held)
+def n_grams() -> dict:
+    """Bits per character of n-grams: by order in the search, and of the best one."""
+    known, held = load_text(NAME)
+    cut = int(0.9 * len(known))
+    tries = {
+        order: KneserNey(known[:cut], order).bits_per_character(known[cut:])
+        for order in ORDERS
+    }
+    order = min(tries, key=lambda each: tries[each])
+    return {
+        "tries": tries,
+        "order": order,
+        "bits per character": KneserNey(known, order).bits_per_character(held),
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train what is asked for, and write the record."""
+    """Train, count, and write the record."""
     parser = command_line(__doc__)
-    parser.add_argument("--text", choices=[*TEXTS], help="this text alone")
-    parser.add_argument("--keep", type=Path, help="save the models in this folder")
-    parser.add_argument("--xz", action="store_true", help="train nothing")
+    parser.add_argument("--keep", type=Path, help="save the model in this folder")
     asked = parser.parse_args(argv)
     torch.set_num_threads(1)
-    names = [asked.text] if asked.text else [*TEXTS]
-    for name in () if asked.xz else names:
-        trained = load(PLACE).get("texts", {}) | {name: train(name, asked.keep)}
-        write(texts=trained)
-    packed = {name: xz_bits(name) for name in names}
-    write(xz=load(PLACE).get("xz", {}) | packed)
-
-
-def write(**found: dict) -> None:
-    """Put a part into the record, and keep the others."""
-    about = {"command": "python -m benchmarks.after.language_model"}
-    parts = {name: load(PLACE).get(name, {}) for name in ("texts", "xz")}
-    save(PLACE, about | parts | found)
+    save(PLACE, {"n-grams": n_grams(), "text": train(asked.keep)})
 
 
 if __name__ == "__main__":

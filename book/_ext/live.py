@@ -46,7 +46,6 @@ def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) 
     """Sphinx event: these pages load their scripts and styles; no other page does."""
     if pagename in SCRIPTS:
         app.add_css_file("live/live.css")
-        app.add_css_file("touch/touch.css")
     for name in SCRIPTS.get(pagename, []):
         app.add_js_file(name, loading_method="defer")
 

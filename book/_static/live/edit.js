@@ -22,7 +22,7 @@
   const plain = (text) => text.replace(/^ {2}/gm, "");
 
   async function choose() {
-    await Live.script("transformer.js");
+    await Live.scripts();
     original = String(makeTransformer);
     at("code").value = plain(source(chosen()));
     at("edit-panel").hidden = false;
@@ -31,33 +31,33 @@
   async function runCode() {
     at("code-status").textContent = "Running …";
     const code = original.replace(source(chosen()), () => at("code").value);
-    let timer;
+    let made, timer;
     try {
       await Live.open();
-      const late = new Promise((_, reject) => {
-        timer = setTimeout(() => reject(new Error("it takes too long, and was stopped")), WAIT);
-      });
-      const made = await Live.withModel(Live.files(), code);
-      if (Live.edited) Live.edited.stop();
-      Live.edited = made;
-      await Promise.race([late, Live.run()]);
-      if (Live.edited === made) at("code-status").textContent = "Running your code: see “With your changes”.";
+      made = await Live.withModel(Live.files(), code);
+      timer = setTimeout(made.stop, WAIT, "it takes too long, and was stopped");
+      await made.ask("translate", { text: at("source").value }); // before it counts
+      use(made);
+      at("code-status").textContent = "Running your code: see “With your changes”.";
     } catch (error) {
+      if (made) made.stop();
       at("code-status").textContent = `Your code doesn't run: ${error.message}.`;
-      if (Live.edited) Live.edited.stop(error.message);
-      Live.edited = null;
-      Live.run();
     } finally {
       clearTimeout(timer);
     }
   }
 
+  // The worker with the reader's code, or none; the one before it ends.
+  function use(made) {
+    if (Live.edited) Live.edited.stop("other code runs now");
+    Live.edited = made;
+    return Live.run();
+  }
+
   function reset() {
-    if (Live.edited) Live.edited.stop("reset");
-    Live.edited = null;
     at("code").value = plain(source(chosen()));
     at("code-status").textContent = "The book's code again.";
-    Live.run();
+    use(null);
   }
 
   // -- A model of the reader's own --------------------------------------------------------
@@ -74,15 +74,16 @@
       if (!config.shared_vocab || config.positions !== "sinusoidal" || text.moses)
         throw new Error("this page knows one shared vocabulary, the paper's positions, and no "
           + "Moses");
-      await Live.open();
       const found = { buffer: await files[NEEDED[0]].arrayBuffer(),
         folder: { config, text, tokenizer } };
-      const worker = await Live.withModel(found);
-      Live.use(found, worker);
+      Live.use(found, await Live.withModel(found));
+      document.querySelector("#live-answers strong").textContent = `In ${text.tgt_lang}`;
+      for (const place of ["output", "changed-output", "own"]) at(place).lang = text.tgt_lang;
       at("own-model").textContent = `Your model: ${text.src_lang} to ${text.tgt_lang}, `
         + `${config.N} layers, d_model ${config.d_model}. It never leaves this device.`;
       at("source").labels[0].textContent = `A sentence for your model (${text.src_lang})`;
-      Live.run();
+      at("code-status").textContent = "";
+      use(null);
     } catch (error) {
       at("own-model").textContent = `That's no model for this page: ${error.message}.`;
     }

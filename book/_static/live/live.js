@@ -184,8 +184,8 @@
       + "sentence."], ["no-positions shuffled", "Now without positions: a sentence is a bag "
       + "of words."], ["no-positions shuffled", "Shuffled once more, and the translation "
       + "stays what it is: nothing else told the model about order.", 1]],
-    blind: [["cross.0", "The decoder's first layer doesn't see the source: the later ones "
-      + "make up for some of it."], ["cross.0 cross.1", "Nor does the second: one layer "
+    blind: [["cross.0", "The decoder's first layer doesn't see the source; the later ones "
+      + "still do."], ["cross.0 cross.1", "Nor does the second: what is left "
       + "has to carry the whole sentence."], ["no-source", "No layer sees it. The decoder "
       + "is a language model now, and says the same whatever you type."]],
     size: [["encoder.0.after_attention", "One residual connection is cut: the first "
@@ -193,7 +193,7 @@
       + "sub-layer keeps nothing of what the one before it found."], ["no-scale", "With them "
       + "again, but scores √d_k times as large: each head looks at nearly one word only."]],
     search: [["beam.1", "A beam of one: the most probable word at each step."], ["beam.8",
-      "A beam of eight finds beginnings that looked worse at first."], ["beam.8 alpha.3",
+      "A beam of eight also follows beginnings that look worse."], ["beam.8 alpha.3",
       "A large α rewards length, whether or not there is more to say."]],
   };
   let story = null, chapter = 0;

@@ -95,7 +95,7 @@ var makeTransformer = () => {
         weights[head].push(found.weights);
       }
     }
-    return { output: linear(joined, part.W_O), queries, joined, scores, weights };
+    return { output: linear(joined, part.W_O), joined, scores, weights };
   }
 
   const isOff = (switches, name) => Boolean(switches.off && switches.off.has(name));
@@ -183,7 +183,7 @@ var makeTransformer = () => {
     });
     const memory = model.decoder.layers.map(({ source_attention: part }) =>
       ({ keys: linear(X, part.W_K), values: linear(X, part.W_V) }));
-    return { ids, embedding, boxes, looks, memory, output: X };
+    return { ids, boxes, looks, memory };
   }
 
   // §3.1, the right half of Figure 1. Row i of Y may see what `seen` gives for it of the
@@ -435,7 +435,7 @@ var makeTransformer = () => {
       tensors[name] = { rows: shape[0], columns: shape[1] || 1, data: NUMBERS[dtype](bytes) };
     }
     const { config, text, tokenizer } = folder || JSON.parse(about.about);
-    const model = { config, text };
+    const model = { config };
     for (const [name, tensor] of Object.entries(tensors)) {
       if (name.endsWith(".scale")) continue;
       const scale = tensors[`${name}.scale`];

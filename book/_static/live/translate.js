@@ -29,6 +29,10 @@ var Live = (() => {
     });
   }
 
+  let loaded = null;
+  const scripts = () => (loaded ??= Promise.all(["transformer.js", "worker.js"].map(script))
+    .catch((error) => { loaded = null; throw error; }));
+
   // From a server: the file itself, as it comes in.
   async function fetched(show) {
     const response = await fetch(`${HERE}model.safetensors`);
@@ -101,7 +105,6 @@ var Live = (() => {
   function open(show = () => {}) {
     return opened ??= (async () => {
       show(0);
-      for (const name of ["transformer.js", "worker.js"]) await script(name);
       const parts = await (location.protocol === "file:" ? fromScripts(show) : fetched(show));
       files = { buffer: await new Blob(parts).arrayBuffer() };
       const made = await withModel(files);
@@ -113,8 +116,10 @@ var Live = (() => {
     });
   }
 
-  async function withModel(found, code = makeTransformer) {
-    const made = start(code);
+  // The same for any model's files, and for code that a reader has edited.
+  async function withModel(found, code) {
+    await scripts();
+    const made = start(code || makeTransformer);
     try {
       return { ...made, ...await made.ask("load", found) };
     } catch (error) {
@@ -152,7 +157,7 @@ var Live = (() => {
       const found = await translate(turn, "output", worker, { text });
       if (!found) return undefined;
       if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
-      at("final").textContent = `In German: ${at("output").textContent}`;
+      at("final").textContent = at("output").textContent;
       const strange = found.unknown
         ? " It has characters that this model never saw, which it reads as [unk]." : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
@@ -183,7 +188,7 @@ var Live = (() => {
   }
 
   // `after` is what the page does with a translation; `use` puts another model to work.
-  const live = { at, say, open, run, script, translate, withModel,
+  const live = { at, open, run, scripts, translate, withModel,
     files: () => files,
     use(found, worker) {
       files = found;

@@ -60,7 +60,7 @@ var liveWorker = (self, Transformer) => {
   const tasks = {
     load({ buffer, folder }) {
       model = Transformer.read(buffer, folder);
-      return { config: model.config, text: model.text };
+      return { config: model.config };
     },
 
     // One translation; `show` gets the best beginning at each step. A newer call ends it.
@@ -76,7 +76,7 @@ var liveWorker = (self, Transformer) => {
           const answer = [...value.tokens, ...(value.finished ? [model.config.eos_id] : [])];
           return { output: model.tokenizer.decode(value.tokens), read: model.tokenizer.decode(ids),
             unknown: ids.includes(model.tokenizer.names.indexOf("[unk]")),
-            finished: value.finished, logProbability: value.logProbability,
+            logProbability: value.logProbability,
             milliseconds: (performance.now() - began) / (value.tokens.length + 1),
             tree: tree(steps, value.node), ...inside(source, answer, switches) };
         }
