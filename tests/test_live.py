@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import gzip
 import json
 import math
 import re
@@ -14,7 +15,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import sacrebleu
 import torch
 from browser import BOOK, CHROMIUM, Browser
 from torch import Tensor, nn
@@ -65,9 +65,8 @@ IN_NODE = """
 const fs = require("fs");
 const Transformer = require(process.argv[1]);
 const { jobs } = JSON.parse(fs.readFileSync(0));
-const bytes = fs.readFileSync(process.argv[2]);
-const place = bytes.byteOffset;
-const model = Transformer.read(bytes.buffer.slice(place, place + bytes.length));
+const bytes = require("zlib").gunzipSync(fs.readFileSync(process.argv[2]));
+const model = Transformer.read(new Uint8Array(bytes).buffer);
 process.stdout.write(JSON.stringify(jobs.map((job) => answer(model, job))));
 """
 
@@ -87,8 +86,8 @@ def in_node(file: Path, jobs: list[dict]) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def page_model() -> tuple[Transformer, PairTokenizer]:
-    """The shipped model with exactly the weights that the page computes with."""
-    return live.page_model(FOLDER), PairTokenizer.load(FOLDER)
+    """The shipped model."""
+    return load_model(FOLDER)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +124,7 @@ def random_folder(tmp_path_factory, pairs) -> Path:
             if "bias" in name or "norm" in name:
                 parameter += 0.1 * torch.randn_like(parameter)
     folder = tmp_path_factory.mktemp("odd") / "model"
-    save_model(folder, model.eval(), tokenizer)
+    save_model(folder, model.eval(), tokenizer, torch.int8)
     return folder
 
 
@@ -134,7 +133,7 @@ def random_folder(tmp_path_factory, pairs) -> Path:
 
 def test_the_file_is_the_same_each_time_and_small(page_file):
     data = page_file.read_bytes()
-    assert data == live.page_file(FOLDER)
+    assert gzip.decompress(data) == live.page_file(FOLDER)
     assert len(data) <= 8_000_000
     parts = sorted(page_file.parent.glob("model-*.js"))
     texts = [part.read_text().split('"')[1] for part in parts]
@@ -208,12 +207,10 @@ def in_python(model: Transformer, rows: list[list[int]], **options) -> list:
 def test_translations_are_those_of_the_same_weights_in_python(
     page_model, page_file, by_beam, pairs
 ):
-    """And nearly those of the shipped weights; a beam of one is greedy search."""
+    """And a beam of one is greedy search."""
     model, tokenizer = page_model
     rows = tokenizer.encode_source([source for source, _ in pairs])
     check_equal(by_beam, in_python(model, rows))
-    shipped, _ = load_model(FOLDER, CPU)
-    check_close(by_beam, in_python(shipped.eval(), rows), pairs, tokenizer)
     jobs = [{"ids": row, "options": {"size": 1, "alpha": 0}} for row in rows[:100]]
     check_equal(in_node(page_file, jobs), greedy(model, pad_rows(rows[:100], CPU)))
 
@@ -229,8 +226,6 @@ def test_ordinary_sentences_are_translated_as_in_python(
     model, tokenizer = page_model
     rows = tokenizer.encode_source([source for source, _ in pairs])
     check_equal(found, in_python(model, rows))
-    shipped, _ = load_model(FOLDER, CPU)
-    check_close(found, in_python(shipped.eval(), rows), pairs, tokenizer)
 
 
 def check_equal(found: list[dict], expected: list) -> None:
@@ -243,24 +238,10 @@ def check_equal(found: list[dict], expected: list) -> None:
     assert error < 1e-4
 
 
-def check_close(
-    found: list[dict], expected: list, pairs: list, tokenizer: PairTokenizer
-) -> None:
-    """One byte for a weight costs at most half a point of BLEU, and 3 in 100 differ."""
-    texts = tokenizer.decode([each.tokens for each in expected])
-    same = sum(f["text"] == text for f, text in zip(found, texts, strict=True))
-    right = [[target for _, target in pairs]]
-    answers = [f["text"] for f in found], texts
-    bleu = [sacrebleu.corpus_bleu(each, right).score for each in answers]
-    print(f"{same} of {len(pairs)} the same; BLEU {bleu[0]:.2f} and {bleu[1]:.2f}")
-    assert bleu[0] > bleu[1] - 0.5
-    assert same >= 0.97 * len(pairs)
-
-
 @needs_node
 @pytest.mark.parametrize("alpha", [0.0, 0.6, -1.0])
 def test_searches_of_an_untrained_model_are_the_same(alpha, random_folder, tmp_path):
-    model = live.page_model(random_folder)
+    model, _ = load_model(random_folder)
     file = live.write(random_folder, tmp_path)[0]
     rows = PairTokenizer.load(random_folder).encode_source(odd_texts(20))
     rows = [row for row in rows if len(row) > 1]
@@ -458,7 +439,7 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(page, place, ser
         browser.wait(ANSWERED)
         assert text_of(browser, "output") == RIGHT
         loaded = [url for url in browser.requests if "/live/model" in url]
-        wanted = "model.safetensors" if place == "server" else "model-00.js"
+        wanted = "model.packed" if place == "server" else "model-00.js"
         assert loaded[0].endswith(wanted)
         assert all(url.startswith((base, "data:", "blob:")) for url in browser.requests)
         assert set(browser.errors) <= others
@@ -473,7 +454,9 @@ def test_chromium_translates_as_node_and_python_do(window, page_model, pairs):
     jobs = [{"text": source, "options": options} for source in sources]
     window.run(
         ANSWER
-        + """fetch("_static/live/model.safetensors").then((r) => r.arrayBuffer())
+        + """fetch("_static/live/model.packed")
+        .then((packed) => packed.body.pipeThrough(new DecompressionStream("gzip")))
+        .then((whole) => new Response(whole).arrayBuffer())
         .then((bytes) => { window.tested = Transformer.read(bytes); })"""
     )
     answers = f"{json.dumps(jobs)}.map((job) => answer(window.tested, job))"

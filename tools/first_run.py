@@ -21,7 +21,8 @@ RUN = """
 const [folder, weights, text] = process.argv.slice(1);
 const Transformer = require(`${folder}/transformer.js`);
 const { liveWorker } = require(`${folder}/worker.js`);
-const buffer = new Uint8Array(require("fs").readFileSync(weights)).buffer;
+const buffer = new Uint8Array(
+  require("zlib").gunzipSync(require("fs").readFileSync(weights))).buffer;
 const waiting = {}, self = { postMessage({ id, shown, found, error }) {
   if (error) throw new Error(error);
   if (shown === undefined) waiting[id](found);
@@ -57,7 +58,7 @@ def main() -> None:
     """Write the record."""
     with TemporaryDirectory() as folder:
         live.write(MODELS / "tatoeba-en-de", Path(folder))
-        weights = Path(folder, "model.safetensors")
+        weights = Path(folder, "model.packed")
         command = ["node", "-e", RUN, str(SCRIPTS), str(weights), SOURCE]
         done = subprocess.run(command, capture_output=True, check=True)
     write_whole(FILE, done.stdout + b"\n")

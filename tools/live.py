@@ -1,71 +1,27 @@
-"""The weights for the page "Live": a model folder as one file with weights of one byte.
+"""The model for the page "Live": a folder with weights of one byte, as one file.
 
     python tools/live.py MODEL_FOLDER OUT_FOLDER
 
-writes `model.safetensors` and, since a page that was opened from a disk may not read
-files, the same bytes in base64 as scripts `model-00.js`, `model-01.js`, …
+writes `model.packed`, a safetensors file packed by gzip, and, since a page that was
+opened from a disk may not read files, the same bytes in base64 as scripts
+`model-00.js`, `model-01.js`, …
 
-A matrix W becomes whole numbers q from -127 to 127 and one scale s for each row (that
-is, for each output, or for each token of the vocabulary), so that W ≈ s q with the
-largest entry of each row met exactly. Biases and norms stay float32. The file's
-metadata hold the configuration and the tokenizer. The same folder always gives the same
-bytes.
+The metadata of the safetensors file hold the configuration and the tokenizer. The same
+folder always gives the same bytes.
 """
 
 import argparse
 import base64
+import gzip
 import json
 from pathlib import Path
 
-import numpy as np
-import torch
-from safetensors.numpy import save
-from safetensors.torch import load_file
+from safetensors.numpy import load_file, save
 
 from annotated_transformer.errors import UserError
 from annotated_transformer.files import read_json, write_whole
-from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.checkpoint import load_model
 
 PART = 256 * 1024 // 3 * 3  # bytes in a script: no padding but in the last one
-
-
-def quantise(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers from -127 to 127, and the factor of each of their rows."""
-    weight = weight.astype(np.float32)
-    scale = np.abs(weight).max(axis=1) / np.float32(127)
-    scale[scale == 0] = 1  # a row of zeros
-    return np.rint(weight / scale[:, None]).astype(np.int8), scale
-
-
-def quantised(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Matrices as `quantise` has them, scales under NAME.scale; vectors float32."""
-    found = {}
-    for name, tensor in tensors.items():
-        if tensor.ndim == 2:
-            found[name], found[f"{name}.scale"] = quantise(tensor)
-        else:
-            found[name] = tensor.astype(np.float32)
-    return found
-
-
-def dequantised(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What the page computes with: the weights of `quantised` as float32 again."""
-    return {
-        name: tensor.astype(np.float32) * tensors[f"{name}.scale"][:, None]
-        if tensor.dtype == np.int8
-        else tensor
-        for name, tensor in tensors.items()
-        if not name.endswith(".scale")
-    }
-
-
-def page_model(folder: Path) -> Transformer:
-    """A model in Python with exactly the weights that the page computes with."""
-    model, _ = load_model(folder)
-    found = dequantised(quantised(weights(folder)))
-    model.load_state_dict({name: torch.from_numpy(w) for name, w in found.items()})
-    return model.eval()
 
 
 def page_file(folder: Path) -> bytes:
@@ -85,13 +41,7 @@ def page_file(folder: Path) -> bytes:
     about = {"config": config, "text": text, "tokenizer": tokenizer}
     words = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
     # One entry, since the library writes several in any order.
-    return save(quantised(weights(folder)), {"about": words})
-
-
-def weights(folder: Path) -> dict[str, np.ndarray]:
-    """A model folder's weights in float32; numpy itself doesn't know bfloat16."""
-    tensors = load_file(folder / "model.safetensors")
-    return {name: tensor.float().numpy() for name, tensor in tensors.items()}
+    return save(load_file(folder / "model.safetensors"), {"about": words})
 
 
 def scripts(data: bytes) -> list[str]:
@@ -105,8 +55,8 @@ def scripts(data: bytes) -> list[str]:
 
 def write(folder: Path, out: Path) -> list[Path]:
     """Write what the page loads of a model folder to `out`; the files that it wrote."""
-    data = page_file(folder)
-    files = {"model.safetensors": data}
+    data = gzip.compress(page_file(folder), mtime=0)
+    files = {"model.packed": data}
     for number, script in enumerate(scripts(data)):
         files[f"model-{number:02}.js"] = script.encode()
     for old in out.glob("model-*.js"):

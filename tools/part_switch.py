@@ -19,7 +19,7 @@ RUN = """
 const [folder, weights, source] = process.argv.slice(1);
 global.Transformer = require(`${folder}/live/transformer.js`);
 const { PARTS } = require(`${folder}/touch/part-switch.js`);
-const bytes = require("fs").readFileSync(weights);
+const bytes = require("zlib").gunzipSync(require("fs").readFileSync(weights));
 const model = Transformer.read(new Uint8Array(bytes).buffer);
 const answer = (off) => model.tokenizer.decode(Transformer.translate(
   model, model.tokenizer.encode(source), { size: 4, alpha: 0.6 }, off).tokens)
@@ -34,7 +34,7 @@ def answers() -> dict[str, Any]:
     """The sentence, and its translation by the whole model and without each part."""
     with TemporaryDirectory() as folder:
         live.write(MODELS / "tatoeba-en-de", Path(folder))
-        weights = Path(folder, "model.safetensors")
+        weights = Path(folder, "model.packed")
         command = ["node", "-e", RUN, str(STATIC), str(weights), SOURCE]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     return {"source": SOURCE, "answers": json.loads(done.stdout)}

@@ -19,6 +19,7 @@ from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
 from ..model.memory import check_free, check_memory
 from ..model.transformer import Transformer
+from .quantization import dequantized, quantized
 
 MADE_BY = "annotated_transformer"  # of config.json: the version that wrote it
 
@@ -70,15 +71,19 @@ def save_model(
 ) -> None:
     """Save a model folder, whole or not at all, with weights of type `dtype`.
 
+    torch.int8 rounds each matrix as `quantized` does.
     Raises: UserError for a dtype that can't hold the weights, or as `whole_folder`.
     """
-    if not dtype.is_floating_point:
-        remedy = "weights are stored as floating-point numbers"
-        raise UserError(f"dtype is {dtype}: {remedy}")
     model = getattr(model, "_orig_mod", model)  # of a compiled one, the model itself
-    weights = {}
-    for name, parameter in model.named_parameters():
-        weights[name] = parameter.detach().to(dtype)
+    parameters = {name: each.detach() for name, each in model.named_parameters()}
+    if dtype == torch.int8:
+        weights = quantized(parameters)
+    elif dtype.is_floating_point:
+        weights = {name: each.to(dtype) for name, each in parameters.items()}
+    else:
+        remedy = "weights are stored as floating-point numbers or int8"
+        raise UserError(f"dtype is {dtype}: {remedy}")
+    for name, parameter in parameters.items():
         if not torch.equal(weights[name].isfinite(), parameter.isfinite()):
             large = f"tensor {name!r} has values too large for {dtype}"
             raise UserError(f"{large}: choose another dtype")
@@ -119,12 +124,13 @@ def load_tensors(path: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is damaged ({error}): {remedy}") from None
     found = {n: t for n, t in found.items() if not any(part in n for part in skipped)}
+    found = dequantized(found)
     known = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
     for name, tensor in found.items():
         if tensor.dtype not in known:
             raise UserError(
                 f"{path}: tensor {name!r} is of type {tensor.dtype}, and weights are "
-                "float32, float16, bfloat16 or float64: convert them"
+                "float32, float16, bfloat16, float64 or int8 with scales: convert them"
             )
     return found
 

@@ -4,7 +4,8 @@
 // The book's own script.
 const plain = {
   async open() {
-    this.model = Transformer.read(await (await fetch("model.safetensors")).arrayBuffer());
+    this.model = Transformer.read(await new Response((await fetch("model.packed")).body
+      .pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
   },
   async translate(ids, size) {
     const search = Transformer.beam(this.model, Transformer.encode(this.model, ids),

@@ -35,7 +35,7 @@ var Live = (() => {
 
   // From a server: the file itself, as it comes in.
   async function fetched(show) {
-    const response = await fetch(`${HERE}model.safetensors`);
+    const response = await fetch(`${HERE}model.packed`);
     if (!response.ok) throw new Error(`the server answers ${response.status}`);
     const packed = response.headers.get("Content-Encoding");
     const total = packed ? 0 : Number(response.headers.get("Content-Length"));
@@ -106,7 +106,8 @@ var Live = (() => {
     return opened ??= (async () => {
       show(0);
       const parts = await (location.protocol === "file:" ? fromScripts(show) : fetched(show));
-      files = { buffer: await new Blob(parts).arrayBuffer() };
+      const whole = new Blob(parts).stream().pipeThrough(new DecompressionStream("gzip"));
+      files = { buffer: await new Response(whole).arrayBuffer() };
       const made = await withModel(files);
       show(1);
       return made;

@@ -1,0 +1,39 @@
+"""Weights of one byte: whole numbers and a scale for each row of a matrix.
+
+A matrix W becomes whole numbers q from -127 to 127 and one scale s for each row (that
+is, for each output, or for each token of the vocabulary), so that W ≈ s q with the
+largest entry of each row met exactly. Biases and norms keep their 32 bits. CTranslate2
+stores weights of 8 bits in the same way.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+SCALE = ".scale"  # after the name of a matrix, the name of its rows' scales
+
+
+def quantized(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices as int8 with the scales of their rows beside them, others as float32."""
+    found = {}
+    for name, weight in weights.items():
+        found[name] = weight.float()
+        if weight.dim() == 2:
+            scale = found[name].abs().amax(dim=1) / 127
+            scale[scale == 0] = 1  # a row of zeros
+            found[name + SCALE] = scale
+            found[name] = (found[name] / scale[:, None]).round().to(torch.int8)
+    return found
+
+
+def dequantized(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The float32 weights of `quantized`; a matrix without fitting scales stays."""
+    found = dict(tensors)
+    for name, tensor in tensors.items():
+        scale = tensors.get(name + SCALE)
+        if tensor.dtype == torch.int8 and scale is not None:
+            if scale.dtype == torch.float32 and scale.shape == tensor.shape[:1]:
+                found[name] = tensor * scale.view(-1, *[1] * (tensor.dim() - 1))
+                del found[name + SCALE]
+    return found
