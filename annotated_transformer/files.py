@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from . import __version__
 from .errors import UserError
 
+CARD = "card.md"  # of a model: data, licence, scores, limits
 MOST_BYTES = 2**27  # of a file that is read whole
 
 
@@ -83,6 +84,12 @@ def read_bytes(path: Path) -> bytes:
     if path.stat().st_size > MOST_BYTES:
         raise UserError(f"{path} has over {MOST_BYTES:,} bytes: take another copy")
     return path.read_bytes()
+
+
+def read_card(folder: Path) -> str:
+    """What a model's card says, "" without one. Raises: UserError as `read_bytes`."""
+    path = folder / CARD
+    return read_bytes(path).decode(errors="replace") if path.is_file() else ""
 
 
 def read_json(path: Path) -> dict[str, Any]:

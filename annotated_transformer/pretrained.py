@@ -17,7 +17,7 @@ from torch import nn
 
 from .devices import find_device
 from .errors import UserError, nearest
-from .files import read_bytes, read_json
+from .files import read_json
 from .model_names import SHIPPED, find_folder, hub_errors
 from .training.checkpoint import (
     Savable,
@@ -234,11 +234,6 @@ class SavedModel:
             part = name.partition(".")[0]
             counts[part] = counts.get(part, 0) + each.numel()
         return counts
-
-    def card(self) -> str:
-        """What its card.md says: data, licence, scores, limits; "" if there is none."""
-        path = self.folder / "card.md"
-        return read_bytes(path).decode(errors="replace") if path.is_file() else ""
 
 
 def find_model(name: str | Path, revision: str | None = None) -> SavedModel:

@@ -15,11 +15,10 @@ from tiny_run import data, refused, start, train_arguments, write_pairs
 from annotated_transformer import UserError, load, verify
 from annotated_transformer.after.series_forecaster import Scale
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.files import locked
+from annotated_transformer.files import locked, read_card
 from annotated_transformer.interop.marian_tokenizer import read_side
 from annotated_transformer.interop.text_tokenizer import word_pieces
 from annotated_transformer.model_names import MODELS
-from annotated_transformer.pretrained import find_model
 from annotated_transformer.training.checkpoint import load_checkpoint, save_model
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.run import fit
@@ -149,7 +148,7 @@ READ = {
     "text.json": load,
     "tokenizer.json": load,
     "manifest.json": verify,
-    "card.md": lambda folder: find_model(folder).card(),
+    "card.md": lambda folder: read_card(folder),
     "pairs.json": TokenizedPairs.open,
     "run.json": lambda folder: fit(start(folder)),
     "scale.json": Scale.load,

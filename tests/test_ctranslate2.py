@@ -15,6 +15,7 @@ from exporting import (
 
 from annotated_transformer import load
 from annotated_transformer.errors import UserError
+from annotated_transformer.files import read_card
 from annotated_transformer.interop.ctranslate2 import (
     CTranslate2Engine,
     export_ctranslate2,
@@ -41,6 +42,7 @@ def ctranslate2_texts(tokenizer, found):
 
 def test_ctranslate2_gives_our_translations(ctranslate2, tmp_path):
     export_ctranslate2(shipped().model, shipped().tokenizer, tmp_path / "ct2")
+    assert "Licence" in read_card(tmp_path / "ct2")
     rows = [shipped().tokenizer.source.encode(p).tokens for p in PHRASES]
     model = engine(ctranslate2, tmp_path / "ct2")
     for settings, ours in (

@@ -8,6 +8,7 @@ import pytest
 from tiny_run import losses, random_model, refused, train_arguments, write_pairs
 
 from annotated_transformer import load
+from annotated_transformer.files import read_card
 from annotated_transformer.training.checkpoint import load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
@@ -65,6 +66,8 @@ def test_a_shipped_model_starts_far_below_a_new_one(run, own):
     assert run(*common, "--from", "phrasebook-en-de")[0] == 0
     (first,) = [loss for event, _, loss in losses(own / "run") if event == "validation"]
     assert first < 1  # a new one begins above 5
+    card = read_card(own / "run" / "model")
+    assert card.startswith("Fine-tuned from phrasebook-en-de") and "Licence" in card
 
 
 def test_a_dry_run_goes_on_too(run, model, own):

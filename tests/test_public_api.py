@@ -12,6 +12,7 @@ import torch
 import annotated_transformer
 from annotated_transformer import UserError, fit, load, make_task, start_run
 from annotated_transformer.devices import find_device
+from annotated_transformer.files import read_card
 from annotated_transformer.model_names import SHIPPED, shipped
 from annotated_transformer.pretrained import find_model
 
@@ -84,7 +85,7 @@ def test_every_model_that_comes_with_the_package_opens_by_its_name():
     assert {"phrasebook-en-de", SHIPPED} <= set(shipped())
     for name in shipped():
         assert load(name, device="cpu").translate([PHRASE]) == [ANSWER], name
-        assert find_model(name).card()
+        assert read_card(find_model(name).folder)
 
 
 def test_a_run_and_a_model_folder_are_opened(tmp_path):

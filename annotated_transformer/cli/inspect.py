@@ -68,12 +68,14 @@ def info(
 
     `annotated-transformer info runs/phrasebook`
     """
+    from ..files import read_card
+
     import_torch()
     config, found = find_config(name)
     rows = {"model": name} | {n: str(v) for n, v in config.to_dict().items()}
     for title, value in {**rows, **costs(config, found)}.items():
         echo(f"{title:<30}  {value}")
-    if found and (card := found.card()):
+    if found and (card := read_card(found.folder)):
         echo(f"\n{card.rstrip()}")
 
 

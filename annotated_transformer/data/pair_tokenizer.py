@@ -19,7 +19,7 @@ from tokenizers import (
 )
 
 from ..errors import UserError
-from ..files import read_json, write_json, write_whole
+from ..files import CARD, read_card, read_json, write_json, write_whole
 from ..model.config import BOS, EOS, PAD, UNK
 from .tidying import tidied
 from .tokenizer_files import check_ids, check_trainable, read_tokenizer
@@ -59,7 +59,10 @@ def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Token
 
 @dataclass(frozen=True, eq=False)
 class PairTokenizer:
-    """Text to ids and back for a pair of languages, with one vocabulary or two."""
+    """Text to ids and back for a pair of languages, with one vocabulary or two.
+
+    The `card` of its model, with data and licence, goes along into every copy.
+    """
 
     source: Tokenizer
     target: Tokenizer
@@ -68,6 +71,7 @@ class PairTokenizer:
     moses: bool = False
     lowercase: bool = False
     tidy: bool = False
+    card: str = ""
 
     def __post_init__(self) -> None:
         for side in (self.source, self.target):
@@ -156,7 +160,8 @@ class PairTokenizer:
             check_trainable(side, name)
 
     def save(self, directory: str | Path) -> None:
-        """Write tokenizer.json, text.json and, for two vocabularies, the second one.
+        """Write tokenizer.json, text.json, for two vocabularies the second one, and
+        card.md if there is a card.
 
         Raises: UserError if they can't be written.
         """
@@ -167,6 +172,8 @@ class PairTokenizer:
             write_whole(folder / "target_tokenizer.json", other)
         settings = {name: getattr(self, name) for name in FIELDS}
         write_json(folder / "text.json", {"format": 1, **settings})
+        if self.card:
+            write_whole(folder / CARD, self.card.encode())
 
     @classmethod
     def load(cls, directory: str | Path) -> "PairTokenizer":
@@ -177,7 +184,7 @@ class PairTokenizer:
         other = folder / "target_tokenizer.json"
         target = source if found["joint"] else read_tokenizer(other)
         del found["joint"]  # which the files say
-        return cls(source, target, **found)
+        return cls(source, target, **found, card=read_card(folder))
 
 
 def read_pair_tokenizer(folder: Path, config: Any) -> PairTokenizer:

@@ -156,5 +156,5 @@ def train_tokenizer(
 
     passes = [texts(0, 1)] if joint else [texts(0), texts(1)]
     trained = [train_bpe(each, vocab_size, moses, lowercase) for each in passes]
-    styles = {"moses": moses, "lowercase": lowercase, "tidy": tidy}
-    return PairTokenizer(trained[0], trained[-1], src_lang, tgt_lang, **styles)
+    sides = trained[0], trained[-1]
+    return PairTokenizer(*sides, src_lang, tgt_lang, moses, lowercase, tidy)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,13 @@ class InitFrom:
             digest.update(name.encode())
             digest.update(weight.detach().cpu().numpy().tobytes())
         return {"model": self.name, "weights_sha256": digest.hexdigest()}
+
+    def carried(self) -> PairTokenizer:
+        """Its tokenizer, with a card that says where the new model comes from."""
+        if not self.tokenizer.card:
+            return self.tokenizer
+        note = f"Fine-tuned from {Path(self.name).name}, whose own card follows.\n\n"
+        return replace(self.tokenizer, card=note + self.tokenizer.card)
 
 
 def describe_data(
@@ -109,7 +116,7 @@ def prepare_data(
             (folder / name).unlink(missing_ok=True)
         write_json(described, wanted)
     sweep(folder)
-    tokenizer = start.tokenizer if start else _vocabulary(plan, folder, train)
+    tokenizer = start.carried() if start else _vocabulary(plan, folder, train)
     tokenizer.check_trainable()
     if not (folder / MANIFEST).exists():
         write_manifest(folder, "prepare")
