@@ -6,6 +6,7 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -170,6 +171,15 @@ def test_a_header_cannot_promise_more_than_the_file_holds(folder):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
     with pytest.raises(UserError, match="is damaged"):
         load_model(folder)
+
+
+def test_weights_of_one_byte_that_have_no_room_are_refused(tmp_path, monkeypatch):
+    """They take four bytes each once they are read."""
+    save_model(tmp_path / "m", new_model(), data()[0], torch.int8)
+    free = SimpleNamespace(available=1_000)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
+    with pytest.raises(UserError, match="as float32, takes at least"):
+        load_model(tmp_path / "m")
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,8 @@ def load_tensors(path: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is damaged ({error}): {remedy}") from None
     found = {n: t for n, t in found.items() if not any(part in n for part in skipped)}
+    small = sum(each.numel() for each in found.values() if each.dtype == torch.int8)
+    check_free(4 * small, f"{path}, as float32,", remedy)
     found = dequantized(found)
     known = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
     for name, tensor in found.items():
