@@ -72,7 +72,7 @@ def translate(
 
     `annotated-transformer translate "March 3" --temperature 1 --n-best 5`
 
-    `annotated-transformer translate "My name is Elke." --show-confidence`
+    `annotated-transformer translate "Break a leg!" --show-confidence`
     """
     if n_best != 1 and split:
         raise UserError("--n-best takes whole sentences: leave out --split")

@@ -80,7 +80,7 @@ def tatoeba_everyday() -> Recipe:
         N=3, d_model=256, d_ff=1_024, h=4, d_k=64, d_v=64, dropout=0.1, max_length=256
     )
     training = TrainingConfig(
-        steps=6_000,
+        steps=6_500,
         batch_tokens=8_192,
         warmup=800,
         peak=0.002,

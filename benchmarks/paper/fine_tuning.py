@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = record.command_line(__doc__)
     parser.parse_args(argv)
     torch.set_num_threads(1)
-    own_rate = 0.0025  # of the recipe tatoeba-en-de
+    own_rate = recipe(SHIPPED).training.peak
     both = [(PEAK, True), (own_rate, False)]
     wanted = [(pairs, *how) for pairs in SIZES for how in both]
     found = {"runs": record.load(PLACE).get("runs", [])}

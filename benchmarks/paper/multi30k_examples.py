@@ -42,7 +42,7 @@ SEARCH = SearchOptions(beam_size=5, alpha=1.0)
 RARE = ("bushy", "bay")  # words that the chapter speaks of
 QUANTILES = range(5, 100, 10)  # in per cent
 SETTINGS = TrainingConfig(
-    steps=200, batch_tokens=2_048, warmup=30, lr_factor=peak_factor(8e-4, 192, 30)
+    steps=200, batch_tokens=2_048, warmup=30, lr_factor=peak_factor(8e-4, 256, 30)
 )
 
 

@@ -40,7 +40,7 @@
         box.innerHTML = `<form class="controls"><label>English <input type="text" name="source"></label><button>translate</button></form>
           <div class="controls"><label><input type="checkbox" name="off">leave out ${PARTS[part]}</label></div>
           <p class="told" role="status"></p>
-          <p class="hint">This sentence’s translations are recorded; for one of your own the page loads the model, 5 MB.</p>`;
+          <p class="hint">This sentence’s translations are recorded; for one of your own the page loads the model, 8 MB.</p>`;
         this.append(box);
         this.querySelector("[name=source]").value = source;
         this.querySelector("form").addEventListener("submit", (event) => { event.preventDefault(); this.run(); });
