@@ -12,6 +12,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from math import log
 from pathlib import Path
 from runpy import run_path
 from statistics import mean
@@ -54,6 +55,85 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
 def three(values: Iterable[float]) -> str:
     """Scores of the three test sets of Multi30k."""
     return " / ".join(f"{value:.1f}" for value in values)
+
+
+# -- all tasks -------------------------------------------------------------------------
+
+
+# Published scores of tasks, each cited in the chapter that its row leads to.
+BEST = {
+    "captions": (41.02, "the same model"),
+    "reviews": (95.4, "a pretrained LSTM"),
+    "plays": (1.47, "nanoGPT on a GPU"),
+    "power": (0.370, "PatchTST"),
+    "trees": (91.3, "the paper, 40,000 trees"),
+}
+Rival = tuple[float, str]
+
+
+def scoreboard() -> str:
+    """Every task: the trivial answer, the strongest simple rival, our Transformer, the
+    best cited, and the share of the way from the first to the last.
+    """
+    seeds = multi30k_runs().values()
+    captions = mean(bleu_of(systems[ALL_UPDATES])[0] for systems in seeds)
+    models = record("after/classifier.json")["models"]
+    images = record("after/vision.json")["parts"]
+    classes = [sum(row) for row in images["linear"]["confusion"]]
+    plays = record("after/language-model.json")
+    letters = plays["text"]["architecture"]["vocab_size"]
+    counts = log(2) * plays["n-grams"]["bits per character"]
+    hours = record("after/series.json")["horizons"]["96"]
+    trees = record("paper/parsing.json")["runs"]["3314"]
+    return table(
+        ["task", "trivial", "simple rival", "ours", "best cited", "way closed"],
+        [
+            row("captions", "translation/multi30k", "BLEU", None, None, captions),
+            row("reviews", "after/classifier", "% right", 50.0,
+                (100 * models["linear"]["accuracy"], "word counts"),
+                100 * models["learned"]["accuracy"]),
+            row("digits", "after/vision", "% right", 100 * max(classes) / sum(classes),
+                (100 * images["convolution"]["accuracy"], "two convolutions"),
+                100 * images["transformer"]["accuracy"]),
+            row("plays", "after/language_model", "nats", log(letters),
+                (counts, "n-grams"), plays["text"]["held out"]["nats per token"]),
+            row("power", "after/series", "MSE", hours["naive"]["mse"],
+                (hours["linear"]["mse"], "linear"),
+                mean(run["mse"] for run in hours["Transformer"])),
+            row("trees", "translation/parsing", "F1", None,
+                (trees["grammar"]["test"]["f1"], "a grammar"),
+                trees["transformer"]["beam"]["f1"]),
+        ],
+    )  # fmt: skip
+
+
+def row(
+    task: str,
+    page: str,
+    measure: str,
+    trivial: float | None,
+    rival: Rival | None,
+    ours: float,
+) -> list[str]:
+    """A task's row of the scoreboard; a score that nobody measured stays empty."""
+    best = BEST.get(task)
+
+    def told(score: Rival | None) -> str:
+        return f"{shown(score[0])}, {score[1]}" if score else ""
+
+    def shown(value: float) -> str:
+        return f"{value:.1f}" if value > 10 else f"{value:.2f}"
+
+    whole = trivial is not None and best is not None
+    share = (trivial - ours) / (trivial - best[0]) if whole else None
+    return [
+        f"[{task}]({page}.ipynb), {measure}",
+        "" if trivial is None else shown(trivial),
+        told(rival),
+        shown(ours),
+        told(best),
+        "" if share is None else f"{share:.0%}",
+    ]
 
 
 # -- the paper -------------------------------------------------------------------------
@@ -102,9 +182,18 @@ def phrasebook() -> str:
 
 def everyday() -> str:
     """The model for everyday sentences on its own test split and on others."""
+    found = record("runs/tatoeba-en-de/record.json")
+    short = record("runs/tatoeba-en-de/bands.json")["newstest2014"]["brevity_penalty"]
+    titles = {"newstest2014": f"newstest2014 (brevity penalty {short:.2f})"}
+    sets = {
+        f"{titles.get(name, name)}, α = {found['chosen']['alpha']}": each
+        for name, each in found["tests"].items()
+    }
+    sets["Tatoeba, as the command translates"] = found["as_shipped"]
+    sets["the same, before the weights were rounded"] = found["float32"]
     rows = [
-        [name, f"{row['sentences']:,}", f"{row['bleu']:.2f}", f"{row['exact']:.1%}"]
-        for name, row in record("runs/tatoeba-en-de/record.json")["tests"].items()
+        [name, f"{each['sentences']:,}", f"{each['bleu']:.2f}", f"{each['exact']:.1%}"]
+        for name, each in sets.items()
     ]
     return table(["test set", "sentences", "BLEU (13a)", "exactly right"], rows)
 
@@ -121,10 +210,29 @@ def bands() -> str:
         ]
         for band in found["bands"]
     ]
-    whole = [f"{found['whole'][name]['bleu']:.2f}" for name in ("as shipped", "chosen")]
+    whole = (found["whole"][name] for name in ("as shipped", "chosen"))
+    scores = [f"{each['bleu']:.2f}" for each in whole]
     sentences = f"{sum(band['sentences'] for band in found['bands']):,}"
-    head = "words shared with the nearest training sentence|sentences|α = 0.6|α = 1.0"
-    return table(head.split("|"), [*rows, ["all", sentences, *whole]])
+    head = ["words shared with the nearest training sentence", "sentences"]
+    chosen = record("runs/tatoeba-en-de/record.json")["chosen"]["alpha"]
+    head += ["α = 0.6, the package's", f"α = {chosen}, chosen"]
+    return table(head, [*rows, ["all", sentences, *scores]])
+
+
+def typed() -> str:
+    """The everyday model on what people type, before its pairs were varied and now."""
+    place = "runs/tatoeba-en-de/robustness"
+    both = record(f"{place}-before.json"), record(f"{place}.json")
+    right = (one["sixty"]["right"] for one in both)
+    rows: list[list[object]] = [["of sixty sentences, right", *right]]
+    for kind in both[1]["noise"]:
+        losses = (f"{one['noise'][kind]['difference']:+.1f}" for one in both)
+        rows.append([f"{kind}, BLEU against none", *losses])
+    for what in ("names", "numbers"):
+        for kind in both[1]["copying"][what]:
+            shares = (one["copying"][what][kind]["copied"] for one in both)
+            rows.append([f"{kind}, copied", *(f"{share:.0%}" for share in shares)])
+    return table(["", "before", "now"], rows)
 
 
 def newstest() -> str:
@@ -316,7 +424,8 @@ def highlights() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        highlights, multi30k, phrasebook, everyday, bands, newstest, training,
+        highlights, scoreboard, multi30k, phrasebook, everyday, bands, typed,
+        newstest, training,
         translating, through_ctranslate2, race, memory, recipes, attacks,
     )
 }  # fmt: skip
