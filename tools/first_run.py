@@ -21,8 +21,7 @@ RUN = """
 const [folder, weights, text] = process.argv.slice(1);
 const Transformer = require(`${folder}/transformer.js`);
 const { liveWorker } = require(`${folder}/worker.js`);
-const buffer = new Uint8Array(
-  require("zlib").gunzipSync(require("fs").readFileSync(weights))).buffer;
+const file = new Blob([require("fs").readFileSync(weights)]);
 const waiting = {}, self = { postMessage({ id, shown, found, error }) {
   if (error) throw new Error(error);
   if (shown === undefined) waiting[id](found);
@@ -44,7 +43,7 @@ const packed = (key, value) => {
   return typeof value === "number" ? Number(value.toPrecision(4)) : value;
 };
 (async () => {
-  const { config } = await ask("load", { buffer });
+  const { config } = await ask("load", { weights: file, packed: true });
   const found = await ask("translate", { text });
   const { ids, answer } = found;
   const worth = await ask("worth", { ids, answer, switches: {} });

@@ -74,7 +74,7 @@
       if (!config.shared_vocab || config.positions !== "sinusoidal" || text.moses)
         throw new Error("this page knows one shared vocabulary, the paper's positions, and no "
           + "Moses");
-      const found = { buffer: await files[NEEDED[0]].arrayBuffer(),
+      const found = { weights: files[NEEDED[0]],
         folder: { config, text, tokenizer } };
       Live.use(found, await Live.withModel(found));
       document.querySelector("#live-answers strong").textContent = `In ${text.tgt_lang}`;

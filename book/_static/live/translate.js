@@ -56,7 +56,8 @@ var Live = (() => {
     let count = 1;
     window.LivePart = (index, total, text) => {
       count = total;
-      parts[index] = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+      const letters = atob(text), bytes = parts[index] = new Uint8Array(letters.length);
+      for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
     };
     for (let index = 0; index < count; index++) {
       await script(`model-${String(index).padStart(2, "0")}.js`);
@@ -106,8 +107,7 @@ var Live = (() => {
     return opened ??= (async () => {
       show(0);
       const parts = await (location.protocol === "file:" ? fromScripts(show) : fetched(show));
-      const whole = new Blob(parts).stream().pipeThrough(new DecompressionStream("gzip"));
-      files = { buffer: await new Response(whole).arrayBuffer() };
+      files = { weights: new Blob(parts), packed: true };
       const made = await withModel(files);
       show(1);
       return made;

@@ -58,8 +58,9 @@ var liveWorker = (self, Transformer) => {
   };
 
   const tasks = {
-    load({ buffer, folder }) {
-      model = Transformer.read(buffer, folder);
+    async load({ weights, packed, folder }) {
+      const whole = packed ? weights.stream().pipeThrough(new DecompressionStream("gzip")) : weights;
+      model = Transformer.read(await new Response(whole).arrayBuffer(), folder);
       return { config: model.config };
     },
 
