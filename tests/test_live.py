@@ -149,6 +149,8 @@ def test_a_model_of_another_kind_is_refused(tmp_path, random_folder):
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match="sinusoidal"):
         live.page_file(folder)
+    with pytest.raises(UserError, match="torch.int8"):
+        live.page_file(MODELS / "phrasebook-en-de")
 
 
 # -- text ------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ import gzip
 import json
 from pathlib import Path
 
-from safetensors.numpy import load_file, save
+import torch
+from safetensors.numpy import save
+from safetensors.torch import load_file
 
 from annotated_transformer.errors import UserError
 from annotated_transformer.files import read_json, write_whole
@@ -27,7 +29,8 @@ PART = 256 * 1024 // 3 * 3  # bytes in a script: no padding but in the last one
 def page_file(folder: Path) -> bytes:
     """The safetensors file of a model folder.
 
-    Raises: UserError for a model of a kind that the page doesn't know.
+    Raises: UserError for a model of a kind that the page doesn't know, or whose weights
+    take more than a byte.
     """
     config = read_json(folder / "config.json")
     text = read_json(folder / "text.json")
@@ -40,8 +43,12 @@ def page_file(folder: Path) -> bytes:
     tokenizer = read_json(folder / "tokenizer.json")
     about = {"config": config, "text": text, "tokenizer": tokenizer}
     words = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+    tensors = load_file(folder / "model.safetensors")
+    if torch.int8 not in {each.dtype for each in tensors.values()}:
+        raise UserError(f"{folder}: save_model it with torch.int8, a byte for a weight")
     # One entry, since the library writes several in any order.
-    return save(load_file(folder / "model.safetensors"), {"about": words})
+    arrays = {name: each.numpy() for name, each in tensors.items()}
+    return save(arrays, {"about": words})
 
 
 def scripts(data: bytes) -> list[str]:

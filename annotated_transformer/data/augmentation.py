@@ -49,10 +49,10 @@ def invented_word(rng: Random) -> str:
 class Names:
     """Draws names of a kind, every third one invented."""
 
-    def __init__(self, rng: Random, held_out: bool = False) -> None:
+    def __init__(self, rng: Random) -> None:
         self.rng = rng
         kinds = ("female", "male", "surname", "city")
-        self.known = {kind: names(kind, held_out) for kind in kinds}
+        self.known = {kind: names(kind) for kind in kinds}
 
     def draw(self, kind: str) -> Name:
         """A name of a kind, in both languages."""

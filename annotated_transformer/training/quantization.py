@@ -32,8 +32,9 @@ def dequantized(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found = dict(tensors)
     for name, tensor in tensors.items():
         scale = tensors.get(name + SCALE)
-        if tensor.dtype == torch.int8 and scale is not None:
-            if scale.dtype == torch.float32 and scale.shape == tensor.shape[:1]:
-                found[name] = tensor * scale.view(-1, *[1] * (tensor.dim() - 1))
-                del found[name + SCALE]
+        if tensor.dtype != torch.int8 or tensor.dim() != 2 or scale is None:
+            continue
+        if scale.dtype == torch.float32 and scale.shape == tensor.shape[:1]:
+            found[name] = tensor * scale[:, None]
+            del found[name + SCALE]
     return found
