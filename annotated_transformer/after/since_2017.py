@@ -6,14 +6,13 @@
 __all__ = ['SHARING', 'PARTS', 'TRAINING_PARTS', 'replace_modules', 'RMSNorm', 'rms_norm', 'gelu', 'GELUFeedForward', 'SwiGLU',
            'use_gelu', 'use_swiglu', 'ConfigurableAttention', 'self_attentions', 'attentions', 'pre_norm', 'QKNorm',
            'qk_norm', 'rotate', 'Rotary', 'NoPositions', 'rotary', 'ALiBi', 'alibi', 'grouped_queries', 'no_biases',
-           'Since2017Config', 'assemble', 'decaying_adam', 'train_with_parts']
+           'Since2017Config', 'assemble', 'decaying_adam', 'falling_cosine', 'train_with_parts']
 
 # %% ../../nbs/after/since_2017.ipynb #s17-imports
 #| code-fold: true
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -33,9 +32,13 @@ from ..model.feed_forward import FeedForward
 from ..model.layers import AddNorm
 from ..model.position import rows_of, sinusoids
 from ..model.transformer import Transformer, initialise
-from ..training.schedule import adam, cosine
+from ..training.schedule import adam
 from ..training.config import TrainingConfig
-from ..training.trainer import Update, train_translation
+from annotated_transformer.training.trainer import (
+    Update,
+    paper_schedule,
+    train_translation,
+)
 
 # %% ../../nbs/after/since_2017.ipynb #s17-exchange
 def replace_modules(
@@ -311,14 +314,15 @@ SHARING = 4  # queries to a head of keys and values
 
 
 def grouped_queries(model: Transformer) -> None:
-    """A quarter as many heads of keys and values, each for four heads of queries."""
+    """A quarter as many heads of keys and values in the decoder, which caches them."""
     config = model.config
     groups = config.h // SHARING
-    for part in attentions(model):
-        part.groups = groups
-        part.W_K = nn.Linear(config.d_model, groups * config.d_k, bias=False)
-        part.W_V = nn.Linear(config.d_model, groups * config.d_v, bias=False)
-        part.apply(initialise)
+    for part in model.decoder.modules():
+        if isinstance(part, ConfigurableAttention):
+            part.groups = groups
+            part.W_K = nn.Linear(config.d_model, groups * config.d_k, bias=False)
+            part.W_V = nn.Linear(config.d_model, groups * config.d_v, bias=False)
+            part.apply(initialise)
 
 # %% ../../nbs/after/since_2017.ipynb #s17-biases
 def no_biases(model: Transformer) -> None:
@@ -380,19 +384,28 @@ def decaying_adam(model: nn.Module, decay: float = 0.1) -> torch.optim.AdamW:
 TRAINING_PARTS = ("weight-decay", "cosine")
 
 
+def falling_cosine(config: TrainingConfig, d_model: int) -> Callable[[int], float]:
+    """Equation (3) up to its peak, and from there half a cosine, down to nothing."""
+    climb, peak = paper_schedule(config, d_model), config.highest_rate(d_model)
+
+    def rate(step: int) -> float:
+        if step <= config.warmup:
+            return climb(step)
+        share = (step - config.warmup) / (config.steps - config.warmup)
+        return peak * (1 + math.cos(math.pi * share)) / 2
+
+    return rate
+
+
 def train_with_parts(
     objective: nn.Module,
     pairs: TokenizedPairs,
     config: TrainingConfig,
     parts: tuple[str, ...] = (),
 ) -> Iterator[Update]:
-    """Train as the paper does, but for the training parts that are named.
-
-    The cosine has the peak that equation (3) would have.
-    """
+    """Train as the paper does, but for the training parts that are named."""
     model: Any = objective.model
     optimizer = decaying_adam(model) if "weight-decay" in parts else adam(model)
-    peak = config.highest_rate(model.config.d_model)
-    falling = partial(cosine, steps=config.steps, peak=peak)
-    schedule = falling if "cosine" in parts else None
+    falling = falling_cosine if "cosine" in parts else paper_schedule
+    schedule = falling(config, model.config.d_model)
     yield from train_translation(objective, optimizer, pairs, config, schedule=schedule)

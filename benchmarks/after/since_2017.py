@@ -1,31 +1,42 @@
 """Exchange one part of the Transformer for a later one at a time, and measure it.
 
-    python -m benchmarks.after.since_2017 parts
-    python -m benchmarks.after.since_2017 depth
-    python -m benchmarks.after.since_2017 today
+    python -m benchmarks.after.since_2017 [--workers 2] [--study parts today lengths]
 
-`parts` trains the base row of Table 3 in small (`python -m benchmarks.paper.table3`)
-for half of its updates, with one part exchanged, and measures the perplexity on
-Multi30k's validation split. `depth` trains stacks of 2 to 18 layers for a hundred
-updates without a warm-up, with the norm after the sum and with the norm in the branch.
-`today` trains the whole base row as it was in 2017 and with the parts that paid, on the
-same batches, and translates Multi30k's test split. A run that has its record is left
-alone, so the same command finishes what is missing. One thread. Adds a line for each
-run to results/after/since_2017.jsonl, which nbs/after/since_2017.ipynb shows. Multi30k
-is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
+Four studies, each on Multi30k with the base row of Table 3 in small
+(`python -m benchmarks.paper.table3`):
+
+- `parts`: 500 updates with one part exchanged.
+- `today`: 1,000 updates as in 2017, and with today's parts on the same batches; both
+  translate the test split.
+- `lengths`: 500 updates on pairs of at most 16 tokens, with three ways to tell
+  positions; the loss is measured on longer sentences, too.
+- `depth 2`, `depth 6`, `depth 12`: 200 updates of deeper stacks without a warm-up, with
+  the norm after the sum and with the norm in the branch.
+
+All sides of a study try the same learning rates, on a seed that isn't used again; a
+rate is chosen by the loss on the validation split. While the best rate of a side is the
+smallest or the largest that was tried, all sides of its study try one more. Then each
+side runs with its best rate and every seed, and is measured on the test split.
+
+Each worker has one thread. A run that has its record is left alone, so the same command
+finishes what is missing. Adds a line for each run to results/after/since_2017.jsonl,
+which nbs/after/since_2017.ipynb shows. Multi30k is downloaded unless
+ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 """
 
-import math
-import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from annotated_transformer.after.since_2017 import (
@@ -57,150 +68,222 @@ from benchmarks.record import add_run, command_line, read_runs
 
 PLACE = "after/since_2017.jsonl"
 DATA = Path("runs/since_2017/data")
-SEEDS, SPLITS = (1, 2, 3), ("train", "val")
-UPDATES = 1_000
-DEPTHS, DEPTH_RATE, DEPTH_UPDATES = (2, 6, 12, 18), 1e-3, 100
-WAYS = {"post-norm": (), "pre-norm": ("pre-norm",)}
-PAIR_UPDATES, TEST = 2_000, "test_2016_flickr"
-RECIPES: dict[str, tuple[str, ...]] = {
-    "2017": (),
-    "today": ("pre-norm", "swiglu", "rotary", "weight-decay"),
+TEST, SPLITS = "test_2016_flickr", ("train", "val")
+TUNING_SEED = 0
+DIVERGED = 20.0  # nats; what a loss counts that is larger, or no number
+Case = dict[str, Any]  # study, side, rate and seed
+
+
+@dataclass(frozen=True)
+class Study:
+    """Which sides are compared, with what parts, at which rates, over which seeds."""
+
+    sides: dict[str, tuple[str, ...]]
+    rates: tuple[float, ...]
+    updates: int
+    seeds: tuple[int, ...] = (1, 2, 3)
+    layers: int | None = None  # on each side; base's number without it
+    warmed_up: bool = True
+    longest: int | None = None  # tokens of a sentence that is trained on
+
+
+RATES, CONSTANT_RATES = (0.002, 0.006, 0.018), (0.0009, 0.0027, 0.0081)
+NAMES = ("pre-norm", "rms-norm", "gelu", "swiglu", "rotary", "alibi")
+NAMES += ("grouped-queries", "qk-norm", "no-biases", "weight-decay", "cosine")
+PARTS = {"base": (), **{name: (name,) for name in NAMES}}
+RECIPES = {"2017": (), "today": ("pre-norm", "swiglu", "rotary", "weight-decay")}
+POSITIONS = {"sinusoidal": (), "rotary": ("rotary",), "alibi": ("alibi",)}
+NORMS = {"post-norm": (), "pre-norm": ("pre-norm",)}
+SHORT = 16
+BANDS = ((1, SHORT), (17, 20), (21, 24), (25, 28), (29, 99))
+STUDIES = {
+    "parts": Study(PARTS, RATES, 500),
+    "today": Study(RECIPES, RATES, 1_000, (1, 2, 3, 4, 5)),
+    "lengths": Study(POSITIONS, RATES, 500, longest=SHORT),
+    **{
+        f"depth {N}": Study(NORMS, CONSTANT_RATES, 200, layers=N, warmed_up=False)
+        for N in (2, 12, 6)
+    },
 }
-ROWS: dict[str, tuple[str, ...]] = {
-    "base": (),
-    "pre-norm": ("pre-norm",),
-    "rms-norm": ("rms-norm",),
-    "gelu": ("gelu",),
-    "swiglu": ("swiglu",),
-    "rotary": ("rotary",),
-    "alibi": ("alibi",),
-    "grouped-queries": ("grouped-queries",),
-    "qk-norm": ("qk-norm",),
-    "no-biases": ("no-biases",),
-    "weight-decay": ("weight-decay",),
-    "cosine": ("cosine",),
-    "pre-norm + cosine": ("pre-norm", "cosine"),
-}
+
+
+# -- what to run -----------------------------------------------------------------------
+
+
+def due(name: str, runs: Sequence[Case]) -> list[Case]:
+    """The runs of a study that can be made now and have no record."""
+    study = STUDIES[name]
+    here = [each for each in runs if each["study"] == name]
+    tried = {(r["side"], r["rate"]): r for r in here if r["seed"] == TUNING_SEED}
+    rates = sorted({*study.rates, *(rate for _, rate in tried)})
+
+    def missing(rates: Sequence[float]) -> list[Case]:
+        cases = [(side, rate) for rate in rates for side in study.sides]
+        return [
+            {"study": name, "side": side, "rate": rate, "seed": TUNING_SEED}
+            for side, rate in cases
+            if (side, rate) not in tried
+        ]
+
+    if first := missing(rates):
+        return first
+    best = {
+        side: min(rates, key=lambda rate: tried[side, rate]["validation_loss"])
+        for side in study.sides
+    }
+    if more := missing(beyond(rates, best.values())):
+        return more
+    there = {(each["side"], each["seed"]) for each in here}
+    return [
+        {"study": name, "side": side, "rate": best[side], "seed": seed}
+        for seed in study.seeds
+        for side in study.sides
+        if (side, seed) not in there
+    ]
+
+
+def beyond(rates: Sequence[float], best: Iterable[float]) -> list[float]:
+    """A rate below the smallest and one above the largest, if that is among the best.
+
+    The steps stay as they are.
+    """
+    step, wanted = rates[1] / rates[0], set(best)
+    smaller = [rates[0] / step] if rates[0] in wanted else []
+    larger = [rates[-1] * step] if rates[-1] in wanted else []
+    return [float(f"{rate:.3g}") for rate in smaller + larger]
+
+
+def run_all(studies: Sequence[str], workers: int) -> None:
+    """Make what is missing, as many runs at a time as there are workers."""
+    running: dict[Future[Case], Case] = {}
+    data_of(base(1))  # made once, before anybody reads it
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
+        while True:
+            runs = [each for each in read_runs(PLACE) if "study" in each]
+            for case in (case for name in studies for case in due(name, runs)):
+                if len(running) < workers and case not in running.values():
+                    running[pool.submit(run, case)] = case
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                case = running.pop(future)
+                add_run(PLACE, case | future.result())
+
+
+# -- one run ---------------------------------------------------------------------------
 
 
 def base(seed: int) -> Recipe:
-    """Table 3's base row in small, with half of its updates."""
-    plan = scaled_down_recipe(variation("base"), seed)
-    return replace(plan, training=replace(plan.training, steps=UPDATES))
+    """Table 3's base row in small."""
+    return scaled_down_recipe(variation("base"), seed)
 
 
+@cache
 def data_of(plan: Recipe) -> tuple[PairTokenizer, TokenizedPairs, TokenizedPairs]:
     """The vocabulary and the pairs, made once."""
     train, valid = (load_corpus("multi30k", split, "en", "de") for split in SPLITS)
     return prepare_data(plan, DATA, train, valid)[:3]
 
 
+def of_lengths(pairs: TokenizedPairs, lowest: int, highest: int) -> TokenizedPairs:
+    """The pairs whose longer side has so many tokens."""
+    longer = np.maximum(pairs.src_lengths, pairs.tgt_lengths)
+    kept = np.flatnonzero((lowest <= longer) & (longer <= highest))
+    found: list[np.ndarray] = []
+    for rows in zip(*(pairs[i] for i in kept), strict=True):
+        found += [np.concatenate(rows), np.cumsum([0, *map(len, rows)])]
+    return TokenizedPairs(*found)
+
+
 def untrained(plan: Recipe, tokenizer: PairTokenizer, parts: Sequence[str]) -> Any:
     """The plan's model with these parts, from the plan's seed."""
-    sizes = plan.architecture.to_dict() | {
+    sizes = {
         "src_vocab_size": tokenizer.src_vocab_size,
         "tgt_vocab_size": tokenizer.tgt_vocab_size,
     }
-    inside = [name for name in parts if name not in TRAINING_PARTS]
     seed_update(plan.training.seed, 0)
+    inside = [name for name in parts if name not in TRAINING_PARTS]
     if not inside:
         return Transformer(replace(plan.architecture, **sizes))
-    return assemble(Since2017Config.from_dict(sizes | {"parts": inside}))
+    plain = plan.architecture.to_dict()
+    return assemble(Since2017Config.from_dict(plain | sizes | {"parts": inside}))
 
 
-def missing(
-    cases: Sequence[dict[str, Any]], seeds: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """Each case with each seed, as far as it is not on record."""
-    there = read_runs(PLACE)
-    for case in ({**case, "seed": seed} for seed in seeds for case in cases):
-        if not any(case.items() <= found.items() for found in there):
-            print(case, "…", file=sys.stderr, flush=True)
-            yield case
-
-
-def one_part(rows: Sequence[str], seeds: Sequence[int]) -> None:
-    """The ablation: base with one part exchanged, as long as base was trained."""
+def run(case: Case) -> Case:
+    """Train one side of a study at one rate from one seed, and measure it."""
+    study, began = STUDIES[case["study"]], time.process_time()
+    plan, parts = base(case["seed"]), study.sides[case["side"]]
+    settings = {"steps": study.updates, "peak": case["rate"], "lr_factor": 1.0}
+    training = replace(plan.training, **settings)
+    layers = study.layers or plan.architecture.N
+    plan = replace(plan, architecture=replace(plan.architecture, N=layers))
     tokenizer, train, valid = data_of(base(1))
-    for case in missing([{"row": row} for row in rows], seeds):
-        plan, began, parts = base(case["seed"]), time.process_time(), ROWS[case["row"]]
-        model = untrained(plan, tokenizer, parts)
-        objective = fast_training(model, plan.training.label_smoothing)
-        for update in train_with_parts(objective, train, plan.training, parts):
-            last = update
-        loss = validation_loss(objective, valid, plan.training)
-        found = case | {
-            "updates": last.step,
-            "parameters": sum(each.numel() for each in model.parameters()),
-            "perplexity": round(math.exp(loss), 4),
-            "processor_seconds": round(time.process_time() - began),
-        }
-        add_run(PLACE, found)
+    if study.longest:
+        train, valid = (of_lengths(each, 1, study.longest) for each in (train, valid))
+    model = untrained(plan, tokenizer, parts)
+    objective = fast_training(model, training.label_smoothing)
+    if study.warmed_up:
+        updates = train_with_parts(objective, train, training, parts)
+    else:
+        updates = train_translation(
+            *(objective, adam(model), train, training),
+            schedule=lambda step: case["rate"],
+        )
+    *_, last = updates
+    found = {
+        "parts": parts,
+        "updates": last.step,
+        "parameters": sum(each.numel() for each in model.parameters()),
+        "training_seconds": round(time.process_time() - began),
+        "validation_loss": finite(validation_loss(objective, valid, training)),
+    }
+    if case["seed"] != TUNING_SEED:
+        test = TokenizedPairs.build(
+            load_corpus("multi30k", TEST, "en", "de"), tokenizer
+        )
+        found |= {"test": TEST, **tested(objective, test, plan)}
+        if not study.warmed_up:
+            found["frequency_loss"] = frequency_loss(train, test)
+        if case["study"] == "today":
+            found |= {"forward_flops": forward_flops(model)}
+            found |= translated(model, tokenizer)
+    return found | {"processor_seconds": round(time.process_time() - began)}
 
 
-def frequency_loss(train: TokenizedPairs, valid: TokenizedPairs) -> float:
+def finite(loss: float) -> float:
+    """A loss in nats, with a large one for what has diverged."""
+    return round(loss, 5) if loss < DIVERGED else DIVERGED
+
+
+def tested(objective: nn.Module, test: TokenizedPairs, plan: Recipe) -> Case:
+    """The loss on the test split, and by the length of its sentences."""
+    bands = {f"{low}-{high}": of_lengths(test, low, high) for low, high in BANDS}
+    losses = {
+        name: validation_loss(objective, pairs, plan.training)
+        for name, pairs in {"": test, **bands}.items()
+    }
+    return {
+        "test_loss": finite(losses.pop("")),
+        "test_tokens": {name: len(each.tgt_tokens) for name, each in bands.items()},
+        "test_losses": {name: finite(loss) for name, loss in losses.items()},
+    }
+
+
+def frequency_loss(train: TokenizedPairs, test: TokenizedPairs) -> float:
     """Of a model that knows how often each token occurs and nothing else, in nats."""
     counts = np.bincount(train.tgt_tokens).astype(float) + 1
-    return float(-np.log(counts / counts.sum())[valid.tgt_tokens].mean())
+    return round(float(-np.log(counts / counts.sum())[test.tgt_tokens].mean()), 5)
 
 
-def in_depth(seeds: Sequence[int]) -> None:
-    """Stacks of more and more layers at one rate from the first update on."""
-    tokenizer, train, valid = data_of(base(1))
-    depths = [{"way": way, "N": N} for N in DEPTHS for way in WAYS]
-    for case in missing(depths, seeds):
-        plan, began = base(case["seed"]), time.process_time()
-        training = replace(plan.training, steps=DEPTH_UPDATES)
-        plan = replace(plan, architecture=replace(plan.architecture, N=case["N"]))
-        model = untrained(plan, tokenizer, WAYS[case["way"]])
-        objective = fast_training(model, training.label_smoothing)
-        updates = train_translation(
-            objective, adam(model), train, training, schedule=lambda step: DEPTH_RATE
-        )
-        curve = [round(float(each.loss) / each.tokens, 4) for each in updates]
-        loss = validation_loss(objective, valid, training)
-        found = case | {
-            "rate": DEPTH_RATE,
-            "updates": DEPTH_UPDATES,
-            "loss": round(loss, 4),
-            "frequency_loss": round(frequency_loss(train, valid), 4),
-            "curve": curve,
-            "processor_seconds": round(time.process_time() - began),
-        }
-        add_run(PLACE, found)
-
-
-def pair(seeds: Sequence[int]) -> None:
-    """The 2017 recipe and today's, with the same batches; BLEU on the test split."""
-    tokenizer, train, valid = data_of(base(1))
+def translated(model: Transformer, tokenizer: PairTokenizer) -> Case:
+    """BLEU on the test split."""
     sources, targets = sides("multi30k", TEST)
-    for case in missing([{"recipe": name} for name in RECIPES], seeds):
-        plan, began = base(case["seed"]), time.process_time()
-        training = replace(plan.training, steps=PAIR_UPDATES)
-        parts = RECIPES[case["recipe"]]
-        model = untrained(plan, tokenizer, parts)
-        objective = fast_training(model, training.label_smoothing)
-        for update in train_with_parts(objective, train, training, parts):
-            last = update
-        loss = validation_loss(objective, valid, training)
-        trained = time.process_time() - began
-        search = ModelSearch(fast(model.eval()))
-        translator = Translator(model, tokenizer, search)
-        with warnings.catch_warnings(action="ignore"):  # of translations that don't end
-            options = SearchOptions(beam_size=4, alpha=0.6)
-            outputs = translator.translate(sources, options)
-        found = case | {
-            "parts": parts,
-            "updates": last.step,
-            "parameters": sum(each.numel() for each in model.parameters()),
-            "forward_flops": forward_flops(model),
-            "perplexity": round(math.exp(loss), 4),
-            "test": TEST,
-            **bleu(outputs, targets, LOWER_13A),
-            "training_seconds": round(trained),
-            "processor_seconds": round(time.process_time() - began),
-        }
-        add_run(PLACE, found)
+    translator = Translator(model, tokenizer, ModelSearch(fast(model.eval())))
+    with warnings.catch_warnings(action="ignore"):  # of translations that don't end
+        options = SearchOptions(beam_size=4, alpha=0.6)
+        outputs = translator.translate(sources, options)
+    return bleu(outputs, targets, LOWER_13A)
 
 
 def forward_flops(model: Transformer) -> int:
@@ -214,17 +297,10 @@ def forward_flops(model: Transformer) -> int:
 def main(argv: Sequence[str] | None = None) -> None:
     """Make the runs that are missing."""
     parser = command_line(__doc__)
-    parser.add_argument("part", choices=("parts", "depth", "today"))
-    parser.add_argument("--row", nargs="+", help="of parts, these rows alone")
-    parser.add_argument("--seed", nargs="+", type=int, default=SEEDS)
+    parser.add_argument("--study", nargs="+", choices=STUDIES, default=list(STUDIES))
+    parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args(argv)
-    torch.set_num_threads(1)
-    if asked.part == "parts":
-        one_part(asked.row or list(ROWS), asked.seed)
-    elif asked.part == "depth":
-        in_depth(asked.seed)
-    else:
-        pair(asked.seed)
+    run_all(asked.study, asked.workers)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """What needs a GPU: correct losses and gradients, training's and decoding's speed.
 
-    python -m benchmarks.scale.gpu                    every section, under ten minutes
+    python -m benchmarks.scale.gpu                    every section, three minutes
     python -m benchmarks.scale.gpu decoding           one of them, or several
     python -m benchmarks.scale.gpu --device cpu       toy sizes, printed, without a GPU
 
-The peers are those of benchmarks/speed/peers.py; what fails says so in its row. Times
-are medians by the clock around a synchronised device, contenders in turn, after a
-warm-up. Writes results/scale/gpu.json. Long runs have commands of their own, which take
-a GPU where there is one.
+The peers are those of benchmarks/speed/peers.py, ours through torch.compile as well;
+what fails says so in its row. Times are medians by the clock around a synchronised
+device, contenders in turn, after a warm-up. Writes results/scale/gpu.json. Long runs
+have commands of their own, which take a GPU where there is one.
 """
 
 import time
@@ -55,15 +55,18 @@ def compiled(module: nn.Module, device: torch.device) -> Callable:
 
 
 def medians(
-    actions: dict[str, Action], device: torch.device, repeats: int = 10
+    actions: dict[str, Action],
+    device: torch.device,
+    repeats: int = 10,
+    warm_up: int = 3,
 ) -> dict[str, Row]:
     """Median seconds of each action, or its error; what fails leaves the round.
 
-    The first three rounds are the warm-up, in which compiling takes its time.
+    The first rounds are the warm-up, in which compiling takes its time.
     """
     taken: dict[str, list[float]] = {name: [] for name in actions}
     failed: dict[str, Row] = {}
-    for _ in range(3 + repeats):
+    for _ in range(warm_up + repeats):
         for name in [name for name in actions if name not in failed]:
             try:
                 sync(device)
@@ -74,7 +77,7 @@ def medians(
             except Exception as error:  # out of memory, not compiled: a result, too
                 failed[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
     return {
-        name: failed.get(name) or {"seconds": median(taken[name][3:])}
+        name: failed.get(name) or {"seconds": median(taken[name][warm_up:])}
         for name in actions
     }
 
@@ -155,7 +158,7 @@ def training(size: str, device: torch.device) -> dict:
     peak = 2 * n**3 / medians({"": lambda: a @ b}, device)[""]["seconds"]
     steps = {
         f"{name}, {form}": training_step(name, form, config, batch)
-        for name, form in product(peers.NAMES, ("eager", "compiled"))
+        for name, form in [*product(peers.NAMES, ["eager"]), ("ours", "compiled")]
     }
     found = medians(steps, device)
     for row in found.values():
@@ -191,7 +194,7 @@ def their_search(peer: nn.Module, src: Tensor, beam_size: int, length: int) -> o
 
 def decoding(device: torch.device) -> dict:
     """Output tokens a second, greedy and with a beam of 4, at three batch sizes."""
-    config, length = (TOY, 6) if toy(device) else (preset("base"), 64)
+    config, length = (TOY, 6) if toy(device) else (preset("base"), 32)
     model = peers.build("ours", config).model.to(device).eval()
     with torch.no_grad():
         model.tgt_embedding.weight[config.eos_id] = 0  # its score is never the best
@@ -205,7 +208,7 @@ def decoding(device: torch.device) -> dict:
     for size, beam_size in product((1, 2) if toy(device) else (1, 64, 512), (1, 4)):
         src = random_batch(config, size, 32, device)[0]
         actions = {n: partial(s, src, beam_size, length) for n, s in searches.items()}
-        for name, row in medians(actions, device, 3).items():
+        for name, row in medians(actions, device, 3, 1).items():
             if seconds := row.get("seconds"):
                 row["tokens_per_second"] = size * length / seconds
             rows.append({"batch": size, "beam_size": beam_size, "by": name} | row)
