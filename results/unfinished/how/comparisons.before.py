@@ -1,0 +1,270 @@
+"""Read the comparisons that chapters draw conclusions from, and judge each.
+
+    python -m benchmarks.comparisons [--admit]
+
+Nothing is run again: what each side tried, its passes, seeds and scores come from the
+records in results/after/, and from the code where a record leaves its grid out. Writes
+results/after/fairness.json: each comparison with its table and with the reasons why it
+isn't fair, none for a fair one. A reason that wasn't there before is an error, unless
+--admit puts it on the list.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from annotated_transformer.after.config import ClassifierTraining, SeriesTraining
+from annotated_transformer.after.series import PENALTIES
+from annotated_transformer.files import write_json
+from annotated_transformer.translation.table3 import scaled_down_recipe, variation
+from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
+from benchmarks.record import RESULTS, command_line, load, read_runs
+
+PLACE, COMMAND = "after/fairness.json", "python -m benchmarks.comparisons"
+Record = dict[str, Any]
+# Of the logistic regression; its record of few labels has the winners alone.
+REGRESSION: dict[str, tuple[Value, ...]] = {
+    "n-grams": (1, 2),
+    "C": (1.0, 4.0, 16.0, 64.0),
+}
+REGRESSION_BOUNDS: dict[str, tuple[Value, ...]] = {"n-grams": (1,)}
+TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
+LINEAR_CONTEXTS = (168, 336, 504, 720)
+
+
+def untuned(
+    name: str,
+    settings: dict[str, Value],
+    passes: float | None,
+    seeds: Sequence[int],
+    scores: Sequence[float],
+) -> Side:
+    """A side that was run with one value of each setting."""
+    grid = {setting: (value,) for setting, value in settings.items()}
+    found = tuple(seeds), tuple(scores)
+    return Side(name, grid, (settings,), 1, passes, *found, tuned_on=None)
+
+
+def renamed(tried: Sequence[Record], **names: str) -> list[Record]:
+    """The settings of each trial, under the names of this page."""
+    return [{name: each[old] for name, old in names.items()} for each in tried]
+
+
+def grid_of(tried: Sequence[Record]) -> dict[str, Any]:
+    """The values of each setting that occur among the trials."""
+    return {name: tuple(sorted({each[name] for each in tried})) for name in tried[0]}
+
+
+# -- the records -----------------------------------------------------------------------
+
+
+def series() -> list[Comparison]:
+    """The linear model beside the Transformer, at each horizon."""
+    record = load("after/series.json")
+    tries = renamed(record["tries"], context="context", rate="peak", updates="steps")
+    best = tries[0]
+    grid: dict[str, Any] = {"context": LINEAR_CONTEXTS, "penalty": PENALTIES}
+    found = []
+    for hours, parts in record["horizons"].items():
+        one = parts["linear"]
+        trials = len(LINEAR_CONTEXTS) * len(PENALTIES)
+        winner = {name: one[name] for name in grid}
+        scores, task = (one["mse"],), f"{hours} hours"
+        linear = Side(
+            *("the linear model", grid, (winner,), trials, None, (), scores, task)
+        )
+        windows = TRAINING_HOURS - best["context"] - int(hours) + 1
+        passes = best["updates"] * SeriesTraining().batch / (windows * CHANNELS)
+        runs = parts["Transformer"]
+        seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "mse"))
+        tuned = grid_of(tries), (best,), len(tries)
+        task = "96 hours"
+        ours = Side("the Transformer", *tuned, passes, seeds, scores, task)
+        found.append(Comparison(f"ETTh1, {hours} hours", "test MSE", (linear, ours)))
+    return found
+
+
+def few_labels() -> list[Comparison]:
+    """Pretrained, from nothing and linear, at each number of labelled reviews."""
+    record = load("after/masked-language-model.json")
+    points, found = record["points"], []
+    for labels in sorted({each["labels"] for each in points}):
+        runs = {
+            name: [p for p in points if (p["side"], p["labels"]) == (name, labels)]
+            for name in ("linear", "from nothing", "pretrained")
+        }
+        sides = [few_labels_linear(runs.pop("linear"), f"{labels:,} labels")]
+        for name, each in runs.items():
+            sides.append(few_labels_network(name, each, record["tuned"][name]))
+        compared = f"IMDb, {labels:,} labels"
+        found.append(Comparison(compared, "test accuracy", tuple(sides)))
+    return found
+
+
+def few_labels_linear(runs: Sequence[Record], task: str) -> Side:
+    """The regression, whose settings each seed chose anew."""
+    winners = tuple(renamed(runs, **{"n-grams": "n", "C": "C"}))
+    trials = len(REGRESSION["n-grams"]) * len(REGRESSION["C"])
+    seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "test"))
+    tuned = "the linear model", REGRESSION, winners, trials
+    return Side(*tuned, None, seeds, scores, task, REGRESSION_BOUNDS)
+
+
+def few_labels_network(name: str, runs: Sequence[Record], tuned: Record) -> Side:
+    """A network, whose settings were chosen once, at 1,000 labels."""
+    told = f"the {name} model"
+    if name == "from nothing":
+        told = "the model from nothing"
+    winner, *tried = renamed([tuned, *tuned["tried"]], rate="peak", dropout="dropout")
+    search = grid_of(tried), (winner,), len(tried)
+    (passes,) = {each["passes"] for each in runs}
+    seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "test"))
+    task, bounds = "1,000 labels", {"dropout": (0.0,)}
+    return Side(told, *search, passes, seeds, scores, task, bounds)
+
+
+def classifier() -> list[Comparison]:
+    """Learned attention beside the linear model, and beside other attention."""
+    record = load("after/classifier.json")
+    models = record["models"]
+    straight = models["linear"]
+    names = {"n-grams": "n", "C": "C"}
+    winner, *tried = renamed([straight, *straight["tried"]], **names)
+    linear = Side(
+        *("the linear model", grid_of(tried), (winner,), len(tried), None, ()),
+        scores=(straight["accuracy"],),
+        tuned_on="all labels",
+        bounds=REGRESSION_BOUNDS,
+    )
+    settings: dict[str, Value] = {"rate": ClassifierTraining().peak}
+    settings |= {"dropout": record["architecture"]["dropout"]}
+    ours = {
+        name: untuned(
+            f"the classifier with {name.replace('none', 'no')} attention",
+            *(settings, len(models[name]["curve"])),
+            *((record["seed"],), (models[name]["accuracy"],)),
+        )
+        for name in ("none", "plain", "learned")
+    }
+    score = "test accuracy"
+    return [
+        Comparison("IMDb, all labels", score, (linear, ours["learned"])),
+        Comparison("IMDb, kinds of attention", score, tuple(ours.values())),
+    ]
+
+
+def vision() -> list[Comparison]:
+    """Four models in the same loop."""
+    record = load("after/vision.json")
+    names = {
+        "linear-moved": "the linear model on moved images",
+        "linear": "the linear model",
+        "transformer": "the vision Transformer",
+        "convolution": "the convolutional network",
+    }
+    about = record["settings"]
+    sides = [
+        untuned(
+            *(name, {"rate": about["peak"]}, about["epochs"], (about["seed"],)),
+            (record["parts"][part]["accuracy"],),
+        )
+        for part, name in names.items()
+    ]
+    return [Comparison("MNIST", "test accuracy", tuple(sides))]
+
+
+def language_model() -> list[Comparison]:
+    """N-grams beside the model, on tiny Shakespeare."""
+    record = load("after/language-model.json")
+    text, grams = record["text"], record["n-grams"]
+    made, window = text["training"], text["architecture"]["max_length"]
+    passes = made["steps"] * made["batch"] * window / text["tokens"]["train"]
+    orders = tuple(map(int, grams["tries"]))
+    counts = Side(
+        *("the n-grams", {"order": orders}, ({"order": grams["order"]},)),
+        *(len(orders), None, (), (grams["bits per character"],), "the training text"),
+    )
+    ours = untuned(
+        *("the language model", {"rate": made["peak"]}, passes, (made["seed"],)),
+        (text["held out"]["bits per character"],),
+    )
+    return [Comparison("tiny-shakespeare", "bits per character", (counts, ours))]
+
+
+def since_2017() -> list[Comparison]:
+    """Base beside each exchanged part, both norms by depth, and 2017 beside today."""
+    runs = read_runs("after/since_2017.jsonl")
+    recipe = scaled_down_recipe(variation("base"), 1)
+    rate = round(recipe.training.highest_rate(recipe.architecture.d_model), 4)
+
+    def compare(name: str, score: str, key: str, here: list[Record]) -> Comparison:
+        sides = []
+        for part in dict.fromkeys(each[key] for each in here):
+            own = [each for each in here if each[key] == part]
+            seeds, scores = ([each[k] for each in own] for k in ("seed", score))
+            settings: dict[str, Value] = {"rate": own[0].get("rate", rate)}
+            (updates,) = {each["updates"] for each in own}
+            sides.append(untuned(part, settings, updates, seeds, scores))
+        sides.sort(key=lambda side: side.name != "base")
+        return Comparison(name, score, tuple(sides), unit="updates")
+
+    rows = [each for each in runs if "row" in each]
+    deep = [each for each in runs if "way" in each]
+    pair = [each for each in runs if "recipe" in each]
+    found = [compare("one part since 2017", "perplexity", "row", rows)]
+    for N in sorted({each["N"] for each in deep}):
+        here = [each for each in deep if each["N"] == N]
+        found.append(compare(f"norms, {N} layers", "loss", "way", here))
+    return [*found, compare("2017 and today", "bleu", "recipe", pair)]
+
+
+READERS: dict[str, Callable[[], list[Comparison]]] = {
+    "series.json": series,
+    "masked-language-model.json": few_labels,
+    "classifier.json": classifier,
+    "vision.json": vision,
+    "language-model.json": language_model,
+    "since_2017.jsonl": since_2017,
+}
+
+
+# -- the verdicts ----------------------------------------------------------------------
+
+
+def verdicts() -> Record:
+    """Each comparison by its name: the table, and the reasons against it."""
+    found: Record = {}
+    for place, read in READERS.items():
+        for each in read():
+            about = {"record": f"results/after/{place}", "score": each.score}
+            found[each.name] = about | {"table": table(each), "unfair": unfair(each)}
+    return found
+
+
+def new_reasons(found: Record, listed: Record) -> list[str]:
+    """The reasons that the list doesn't have yet."""
+    return [
+        f"{name}: {reason}"
+        for name, each in found.items()
+        for reason in each["unfair"]
+        if reason not in listed.get(name, {}).get("unfair", [])
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Judge, and write the list; new reasons only if they are admitted."""
+    parser = command_line(__doc__)
+    parser.add_argument("--admit", action="store_true", help="put new reasons on it")
+    asked = parser.parse_args(arguments)
+    found = verdicts()
+    new = new_reasons(found, load(PLACE).get("comparisons", {}))
+    if new and not asked.admit:
+        sys.exit("\n".join(["new reasons (--admit puts them on the list):", *new]))
+    for name, each in found.items():
+        print(f"{name}: {'; '.join(each['unfair']) or 'fair'}")
+    record = {"command": COMMAND, "header": HEADER, "comparisons": found}
+    write_json(RESULTS / PLACE, record)
+
+
+if __name__ == "__main__":
+    main()
