@@ -17,6 +17,7 @@ from annotated_transformer.after.config import ClassifierTraining, SeriesTrainin
 from annotated_transformer.after.series import PENALTIES
 from annotated_transformer.files import write_json
 from annotated_transformer.translation.table3 import scaled_down_recipe, variation
+from benchmarks.after.series import HORIZONS, LINEAR_CONTEXTS
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
 from benchmarks.record import RESULTS, command_line, load, read_runs
 
@@ -29,7 +30,6 @@ REGRESSION: dict[str, tuple[Value, ...]] = {
 }
 REGRESSION_BOUNDS: dict[str, tuple[Value, ...]] = {"n-grams": (1,)}
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
-LINEAR_CONTEXTS = (168, 336, 504, 720)
 
 
 def untuned(
@@ -78,7 +78,7 @@ def series() -> list[Comparison]:
         runs = parts["Transformer"]
         seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "mse"))
         tuned = grid_of(tries), (best,), len(tries)
-        task = "96 hours"
+        task = f"{HORIZONS[0]} hours"
         ours = Side("the Transformer", *tuned, passes, seeds, scores, task)
         found.append(Comparison(f"ETTh1, {hours} hours", "test MSE", (linear, ours)))
     return found

@@ -103,19 +103,6 @@ def training_pairs(
     return train, dev
 
 
-def taught_pairs(
-    pairs: tuple[Pairs, Pairs], plan: "Recipe", teacher: str, device: str | None
-) -> tuple[Pairs, Pairs]:
-    """The same, with a teacher's translations of the training side beside its own.
-
-    Raises: UserError for a teacher of other languages.
-    """
-    from ..translation.distillation import open_teacher, with_teacher
-
-    opened = open_teacher(teacher, (plan.src, plan.tgt), device)
-    return with_teacher(pairs[0], teacher, opened), pairs[1]
-
-
 def with_parts(architecture: Any, parts: str) -> Any:
     """The architecture with these parts of today, named with commas between them.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .options import RECIPES, TRAINING, Given, Group, app, option, with_groups
-from .recipe import open_start, plan_training, taught_pairs, training_pairs
+from .recipe import open_start, plan_training, training_pairs
 from .training import run_folder, train_run
 
 Source = Annotated[
@@ -45,14 +45,6 @@ Parts = Annotated[
         "grouped-queries, no-biases.",
     ),
 ]
-Teacher = Annotated[
-    str | None,
-    typer.Option(
-        "--teacher",
-        help="A trained model, larger than the new one, whose translations of the "
-        "training text the new one learns from as well: any that translate opens.",
-    ),
-]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -68,7 +60,6 @@ DryRun = Annotated[
 def train(
     source: Source,
     start_from: InitFrom = None,
-    teacher: Teacher = None,
     parts: Parts = None,
     dry_run: DryRun = False,
     *,
@@ -95,8 +86,6 @@ def train(
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         pairs = training_pairs(plan, own["valid"], training["root"])
-        if teacher:
-            pairs = taught_pairs(pairs, plan, teacher, training["device"])
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             show(rehearse(plan, folder, *pairs, training["device"], start))

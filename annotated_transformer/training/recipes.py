@@ -80,13 +80,13 @@ def tatoeba_everyday() -> Recipe:
         N=3, d_model=256, d_ff=1_024, h=4, d_k=64, d_v=64, dropout=0.1, max_length=256
     )
     training = TrainingConfig(
-        steps=12_000,
+        steps=6_500,
         batch_tokens=8_192,
         warmup=800,
         peak=0.002,
         precision="bf16",
         log_every=50,
-        save_every=200,
+        save_every=50,
         keep=8,
     )
     plan = Recipe("everyday", "en", "de", architecture, training, vocab_size=10_000)

@@ -62,7 +62,6 @@ def describe_data(
     sides = (("train", train), ("valid", valid))
     files = {name: _files(each) for name, each in sides if _files(each)}
     found |= {"files": files} if files else {}
-    found |= getattr(train, "origin", dict)()
     return found | ({"init_from": start.describe()} if start else {})
 
 
@@ -125,7 +124,7 @@ def prepare_data(
         _tokenized(folder / name, pairs, tokenizer, plan.max_tokens)
         for name, pairs in (("train", train), ("valid", valid))
     ]
-    names = ("files", "teacher", "init_from")
+    names = ("files", "init_from")
     record: dict[str, Any] = {n: wanted[n] for n in names if n in wanted}
     return tokenizer, sides[0], sides[1], record
 
