@@ -16,7 +16,6 @@ from typing import Any
 from annotated_transformer.after.config import ClassifierTraining, SeriesTraining
 from annotated_transformer.after.series import PENALTIES
 from annotated_transformer.files import write_json
-from annotated_transformer.translation.table3 import scaled_down_recipe, variation
 from benchmarks.after.series import HORIZONS, LINEAR_CONTEXTS
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
 from benchmarks.record import RESULTS, command_line, load, read_runs
@@ -192,30 +191,30 @@ def language_model() -> list[Comparison]:
 
 
 def since_2017() -> list[Comparison]:
-    """Base beside each exchanged part, both norms by depth, and 2017 beside today."""
+    """Each study: the sides' losses on the test split, and BLEU of 2017 and today."""
     runs = read_runs("after/since_2017.jsonl")
-    recipe = scaled_down_recipe(variation("base"), 1)
-    rate = round(recipe.training.highest_rate(recipe.architecture.d_model), 4)
+    found = []
+    for study in dict.fromkeys(each["study"] for each in runs):
+        here = [each for each in runs if each["study"] == study]
+        names = list(dict.fromkeys(each["side"] for each in here))
+        for score in ("test_loss", "bleu"):
+            if any(score in each for each in here):
+                sides = tuple(since_2017_side(name, here, score) for name in names)
+                told = f"since 2017, {study}, {score.replace('_', ' ')}"
+                found.append(Comparison(told, score, sides, unit="updates"))
+    return found
 
-    def compare(name: str, score: str, key: str, here: list[Record]) -> Comparison:
-        sides = []
-        for part in dict.fromkeys(each[key] for each in here):
-            own = [each for each in here if each[key] == part]
-            seeds, scores = ([each[k] for each in own] for k in ("seed", score))
-            settings: dict[str, Value] = {"rate": own[0].get("rate", rate)}
-            (updates,) = {each["updates"] for each in own}
-            sides.append(untuned(part, settings, updates, seeds, scores))
-        sides.sort(key=lambda side: side.name != "base")
-        return Comparison(name, score, tuple(sides), unit="updates")
 
-    rows = [each for each in runs if "row" in each]
-    deep = [each for each in runs if "way" in each]
-    pair = [each for each in runs if "recipe" in each]
-    found = [compare("one part since 2017", "perplexity", "row", rows)]
-    for N in sorted({each["N"] for each in deep}):
-        here = [each for each in deep if each["N"] == N]
-        found.append(compare(f"norms, {N} layers", "loss", "way", here))
-    return [*found, compare("2017 and today", "bleu", "recipe", pair)]
+def since_2017_side(name: str, runs: Sequence[Record], score: str) -> Side:
+    """One side, whose rate was tuned on seed 0 by the loss on the validation split."""
+    own = [each for each in runs if each["side"] == name]
+    tuning = [each for each in own if each["seed"] == 0]
+    final = sorted((r for r in own if r["seed"] != 0), key=lambda run: run["seed"])
+    (rate,) = {each["rate"] for each in final}
+    (updates,) = {each["updates"] for each in own}
+    seeds, scores = (tuple(each[key] for each in final) for key in ("seed", score))
+    tuned = grid_of(renamed(tuning, rate="rate")), ({"rate": rate},), len(tuning)
+    return Side(name, *tuned, updates, seeds, scores, "the validation split")
 
 
 READERS: dict[str, Callable[[], list[Comparison]]] = {
