@@ -20,8 +20,6 @@ COMMANDS = sorted(
 )
 PATH = re.compile(r"\b(?:results|benchmarks)/[\w/-]+\.(?:jsonl?|py)\b")
 MODULE = re.compile(r"python -m (benchmarks(?:\.\w+)+)")
-# Not measured yet.
-TO_COME: set[str] = set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -44,7 +42,7 @@ def test_what_a_page_names_is_there():
     pages += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     kinds = {".ipynb", ".md", ".py"}
     texts = [path.read_text("utf-8") for path in pages if path.suffix in kinds]
-    named = {each for text in texts for each in PATH.findall(text)} - TO_COME
+    named = {each for text in texts for each in PATH.findall(text)}
     assert {each for each in named if not (ROOT / each).exists()} == set()
     assert {each for text in texts for each in MODULE.findall(text)} <= set(MODULES)
 

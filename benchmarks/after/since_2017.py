@@ -2,7 +2,7 @@
 
     python -m benchmarks.after.since_2017 [--workers 2] [--study parts today lengths]
 
-Four studies, each on Multi30k with the base row of Table 3 in small
+Studies, each on Multi30k with the base row of Table 3 in small
 (`python -m benchmarks.paper.table3`):
 
 - `parts`: 500 updates with one part exchanged.
@@ -160,7 +160,7 @@ def run_all(studies: Sequence[str], workers: int) -> None:
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
         while True:
-            runs = [each for each in read_runs(PLACE) if "study" in each]
+            runs = read_runs(PLACE)
             for case in (case for name in studies for case in due(name, runs)):
                 if len(running) < workers and case not in running.values():
                     running[pool.submit(run, case)] = case
