@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -611,31 +612,69 @@ def test_a_reader_edits_the_transformer(window):
     click(window, "#live-code-reset")
 
 
+TOLD = "document.getElementById('live-own-model').textContent"
+INSIDE = "document.querySelector('attention-view').shadowRoot"
+TARGET_WORDS = """[...document.querySelectorAll('#live-target-tokens span')]
+  .map((each) => each.textContent)"""
+
+
+def choose_files(browser: Browser, *paths: Path) -> None:
+    """Files from a disk, and the page's answer to them."""
+    browser.run("document.getElementById('live-own-model').textContent = ''")
+    document = browser.call("DOM.getDocument")["root"]["nodeId"]
+    field = browser.call("DOM.querySelector", nodeId=document, selector="#live-files")
+    files = [str(path) for path in paths]
+    browser.call("DOM.setFileInputFiles", files=files, nodeId=field["nodeId"])
+    browser.wait(f"{TOLD} !== ''")
+
+
 @needs_page
 def test_a_model_of_the_readers_own_runs_in_the_page(served, tmp_path):
-    """The phrasebook model; first with a file too few."""
-    folder, told = MODELS / "phrasebook-en-de", "live-own-model"
+    """The phrasebook model, first with a file too few; its run is saved, and shown to a
+    friend who has no such model.
+    """
+    folder, date = MODELS / "phrasebook-en-de", "der einundzwanzigste März"
     names = ["model.safetensors", "config.json", "text.json", "tokenizer.json"]
-
-    def choose(browser: Browser, *files: str) -> None:
-        document = browser.call("DOM.getDocument")["root"]["nodeId"]
-        field = browser.call(
-            "DOM.querySelector", nodeId=document, selector="#live-files"
-        )
-        paths = [str(folder / name) for name in files]
-        browser.call("DOM.setFileInputFiles", files=paths, nodeId=field["nodeId"])
-        browser.wait(f"document.getElementById('{told}').textContent !== ''")
-
+    files = [folder / name for name in names]
     with Browser() as browser:
         browser.open(f"{served}live.html")
-        choose(browser, *names[:3])
+        choose_files(browser, *files[:3])
         assert "choose tokenizer.json" in text_of(browser, "own-model")
-        browser.run(f"document.getElementById('{told}').textContent = ''")
         type_in(browser, "source", "the twenty-first of March")
-        choose(browser, *names)
+        choose_files(browser, *files)
         browser.wait(ANSWERED)
         assert "en to de" in text_of(browser, "own-model")
-        assert text_of(browser, "output") == "der einundzwanzigste März"
+        assert text_of(browser, "output") == date
+        browser.call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(tmp_path),
+            **browser.context,
+        )
+        heads = f"[...{INSIDE}.querySelectorAll('button')].map((each) => each.title)"
+        browser.run("document.getElementById('live-save-run').click()")
+        saved = tmp_path / "transformer-run.json"
+        browser.wait(f"{heads}.every((each) => each.includes('without it'))")
+        worth = browser.run(heads)
+    until = time.monotonic() + 20
+    while not saved.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    spoiled = tmp_path / "spoiled.json"
+    spoiled.write_text(saved.read_text("utf-8").replace('"looks"', '"x"'), "utf-8")
+    with Browser() as friend:
+        friend.open(f"{served}live.html")
+        friend.wait(f"document.getElementById('live-output').textContent === '{RIGHT}'")
+        choose_files(friend, spoiled)
+        assert text_of(friend, "own-model").startswith("That's no saved run")
+        assert text_of(friend, "output") == RIGHT
+        choose_files(friend, saved)
+        assert "saved run is shown" in text_of(friend, "own-model")
+        assert text_of(friend, "output") == date
+        assert [each.split(":")[0] for each in friend.run(heads)] == [
+            each.split(":")[0] for each in worth
+        ]
+        assert "März" in "".join(friend.run(TARGET_WORDS))
+        assert not [each for each in friend.requests if "model.packed" in each]
 
 
 @needs_page
@@ -706,9 +745,6 @@ def test_a_link_brings_nothing_but_text_and_numbers(served):
             "window.hit || document.querySelectorAll('img[src=x]').length"
         )
         assert not [each for each in browser.errors if "theme mode" not in each]
-
-
-INSIDE = "document.querySelector('attention-view').shadowRoot"
 
 
 def reach_words_by_keyboard(browser: Browser, before: str) -> None:

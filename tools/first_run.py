@@ -15,12 +15,12 @@ ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "results" / "model" / "first-run.json"
 SCRIPTS = ROOT / "book" / "_static" / "live"
 SOURCE = "I don't know where she lives."
-# The worker of the page, asked as the page asks it. A matrix becomes whole numbers of
-# one byte and a scale, other numbers get four digits.
+# The worker of the page, asked as the page asks it.
 RUN = """
 const [folder, weights, text] = process.argv.slice(1);
 const Transformer = require(`${folder}/transformer.js`);
 const { liveWorker } = require(`${folder}/worker.js`);
+const { savedRun } = require(`${folder}/saved-run.js`);
 const file = new Blob([require("fs").readFileSync(weights)]);
 const waiting = {}, self = { postMessage({ id, shown, found, error }) {
   if (error) throw new Error(error);
@@ -32,22 +32,12 @@ const ask = (task, given) => new Promise((resolve) => {
   waiting[id] = resolve;
   self.onmessage({ data: { id, task, given } });
 });
-const packed = (key, value) => {
-  if (value && value.data instanceof Float32Array) {
-    const most = value.data.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-    const scale = most / 127;
-    const bytes = Buffer.from(Int8Array.from(value.data, (x) => Math.round(x / scale)));
-    const { rows, columns } = value;
-    return { rows, columns, scale, bytes: bytes.toString("base64") };
-  }
-  return typeof value === "number" ? Number(value.toPrecision(4)) : value;
-};
 (async () => {
   const { config } = await ask("load", { weights: file, packed: true });
   const found = await ask("translate", { text });
   const { ids, answer } = found;
   const worth = await ask("worth", { ids, answer, switches: {} });
-  const run = JSON.stringify({ config, ...found, worth, milliseconds: 0 }, packed);
+  const run = savedRun.packed({ config, ...found, worth, milliseconds: 0 });
   process.stdout.write(run, () => process.exit());
 })();
 """

@@ -14,6 +14,7 @@ SCRIPTS = {  # by page; what they load besides, they load when a reader asks
         "live/attention.js",
         "touch/figure-one.js",
         "live/translate.js",
+        "live/saved-run.js",
         "live/live.js",
         "live/figure.js",
         "live/panels.js",

@@ -66,6 +66,8 @@
 
   async function own({ target }) {
     const files = Object.fromEntries(Array.from(target.files, (file) => [file.name, file]));
+    if (target.files.length === 1 && !NEEDED.includes(target.files[0].name))
+      return Live.openRun(target.files[0]);
     try {
       const missing = NEEDED.filter((name) => !files[name]);
       if (missing.length) throw new Error(`choose ${missing.join(" and ")} as well`);
@@ -87,6 +89,7 @@
     } catch (error) {
       at("own-model").textContent = `That's no model for this page: ${error.message}.`;
     }
+    return undefined;
   }
 
   at("part").addEventListener("change", choose);
@@ -95,14 +98,5 @@
   at("code-reset").addEventListener("click", reset);
   at("files").addEventListener("change", own);
 
-  // The numbers of the run in the page: whole numbers of one byte and a scale a matrix.
-  function unpacked(value) {
-    if (value === null || typeof value !== "object") return value;
-    if (value.bytes === undefined)
-      return Array.isArray(value) ? value.map(unpacked)
-        : Object.fromEntries(Object.entries(value).map(([k, each]) => [k, unpacked(each)]));
-    const whole = Int8Array.from(atob(value.bytes), (letter) => letter.charCodeAt(0));
-    return { ...value, data: Float32Array.from(whole, (each) => each * value.scale) };
-  }
-  Live.begin(unpacked(Live.first));
+  Live.begin(savedRun.unpacked(Live.first));
 })();

@@ -29,9 +29,7 @@
   Live.after = async ({ worker, turn, text, found }) => {
     let best = found;
     const changed = Live.edited || worker;
-    if (Live.config.h !== worker.config.h || Live.config.N !== worker.config.N)
-      at("attention").chosen = undefined; // another model's heads
-    Live.config = worker.config;
+    setConfig(worker.config);
     at("changed").hidden = !isChanged();
     if (isChanged()) {
       at("changed-output").textContent = "";
@@ -70,13 +68,19 @@
     at("copied").textContent = "";
   }
 
+  function setConfig(config) {
+    if (Live.config && (Live.config.h !== config.h || Live.config.N !== config.N))
+      at("attention").chosen = undefined; // another model's heads
+    Live.config = config;
+  }
+
   // What each head is worth here: by how much the log-probability falls without it.
   async function value() {
     const { shown, worker } = Live;
     const { ids, answer } = shown;
-    const worth = shown.worth || await worker.ask("worth",
+    shown.worth ||= await (worker || await Live.open()).ask("worth",
       { ids, answer, switches: switches() }).catch(() => null); // its code was taken back
-    if (worth && Live.shown === shown) at("attention").value(worth);
+    if (shown.worth && Live.shown === shown) at("attention").value(shown.worth);
   }
 
   // The head in view, and all heads of its layer.
@@ -177,6 +181,45 @@
     saved.click();
   }
 
+  // -- A run as a file --------------------------------------------------------------------
+
+  const here = () => ({ text: at("source").value, config: Live.config, ...Live.shown });
+
+  async function showRun(run) {
+    setConfig(run.config);
+    at("source").value = run.text || at("source").value;
+    at("answers").hidden = false;
+    at("changed").hidden = true;
+    at("output").textContent = run.output;
+    await show(run, null);
+    value();
+  }
+
+  async function saveRun() {
+    await value(); // may not have been worked out yet
+    const file = new Blob([savedRun.packed(here())], { type: "application/json" });
+    const saved = Object.assign(document.createElement("a"), { download: "transformer-run.json",
+      href: URL.createObjectURL(file) });
+    saved.click();
+    setTimeout(() => URL.revokeObjectURL(saved.href), 1000);
+  }
+
+  Live.openRun = async (file) => {
+    const say = (text) => { at("own-model").textContent = text; };
+    const before = here();
+    try {
+      const run = savedRun.unpacked(JSON.parse(await file.text()));
+      if (!run.text || !run.worth || !run.tree || !run.config)
+        throw new Error("it isn’t a file that “Save this run” wrote");
+      await showRun(run);
+      say("The saved run is shown above. What you change or type is translated by the model "
+        + "in this page.");
+    } catch (error) {
+      say(`That's no saved run: ${error.message}.`);
+      if (before.output) await showRun(before);
+    }
+  };
+
   // -- Stories in three steps -----------------------------------------------------------
 
   const STORIES = {
@@ -252,13 +295,11 @@
     on("layer-off", "change", (event) => Live.turnOff(layer(), event.target.checked));
     on("copy", "click", copy);
     on("save", "click", picture);
+    on("save-run", "click", saveRun);
     addEventListener("hashchange", follow);
     Live.config = first.config;
     if (follow() || at("form").dataset.asked) return;
-    at("answers").hidden = false;
-    at("output").textContent = first.output;
-    await show(first, null);
-    value();
+    await showRun(first);
   };
   Live.views = [];
   Live.follow = [];

@@ -8,7 +8,7 @@ var Live = (() => {
   const at = (id) => document.getElementById(`live-${id}`);
   const say = (text) => { at("status").textContent = text; };
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  const LONGEST = 2000; // characters
+  const LONGEST = 2000, MEGABYTE = 2 ** 20; // characters, bytes
   let asked = 0;
 
   // -- Loading --------------------------------------------------------------------------
@@ -40,13 +40,16 @@ var Live = (() => {
     const packed = response.headers.get("Content-Encoding");
     const total = packed ? 0 : Number(response.headers.get("Content-Length"));
     const reader = response.body.getReader(), parts = [];
-    let length = 0;
+    let length = 0, shown = 0;
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return parts;
-      parts.push(value);
+      parts.push(new Blob([value])); // copied now, bit by bit
       length += value.length;
+      if (length - shown < MEGABYTE / 4) continue;
+      shown = length;
       show(total ? Math.min(length / total, 0.99) : undefined);
+      await new Promise((resolve) => setTimeout(resolve)); // the page can answer between
     }
   }
 
@@ -56,8 +59,9 @@ var Live = (() => {
     let count = 1;
     window.LivePart = (index, total, text) => {
       count = total;
-      const letters = atob(text), bytes = parts[index] = new Uint8Array(letters.length);
+      const letters = atob(text), bytes = new Uint8Array(letters.length);
       for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
+      parts[index] = new Blob([bytes]);
     };
     for (let index = 0; index < count; index++) {
       await script(`model-${String(index).padStart(2, "0")}.js`);
