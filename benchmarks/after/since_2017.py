@@ -13,24 +13,18 @@ Studies, each on Multi30k with the base row of Table 3 in small
 - `depth 2`, `depth 6`, `depth 12`: 200 updates of deeper stacks without a warm-up, with
   the norm after the sum and with the norm in the branch.
 
-All sides of a study try the same learning rates, on a seed that isn't used again; a
-rate is chosen by the loss on the validation split. While the best rate of a side is the
-smallest or the largest that was tried, all sides of its study try one more. Then each
-side runs with its best rate and every seed, and is measured on the test split.
-
-Each worker has one thread. A run that has its record is left alone, so the same command
-finishes what is missing. Adds a line for each run to results/after/since_2017.jsonl,
-which nbs/after/since_2017.ipynb shows. Multi30k is downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
+Rates are tuned as benchmarks/after/studies.py says, by the loss on the validation
+split; then each side is measured on the test split. Each worker has one thread. Adds a
+line for each run to results/after/since_2017.jsonl, which nbs/after/since_2017.ipynb
+shows. Multi30k is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
+holds it.
 """
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -63,25 +57,20 @@ from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.prepared_data import prepare_data
 from annotated_transformer.translation.table3 import scaled_down_recipe, variation
 from annotated_transformer.translation.translator import Translator
+from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.measure import LOWER_13A, bleu, sides
-from benchmarks.record import add_run, command_line, read_runs
+from benchmarks.record import command_line
 
 PLACE = "after/since_2017.jsonl"
 DATA = Path("runs/since_2017/data")
 TEST, SPLITS = "test_2016_flickr", ("train", "val")
-TUNING_SEED = 0
 DIVERGED = 20.0  # nats; what a loss counts that is larger, or no number
-Case = dict[str, Any]  # study, side, rate and seed
 
 
 @dataclass(frozen=True)
-class Study:
-    """Which sides are compared, with what parts, at which rates, over which seeds."""
+class PartsStudy(Study):
+    """Sides that differ by their parts."""
 
-    sides: dict[str, tuple[str, ...]]
-    rates: tuple[float, ...]
-    updates: int
-    seeds: tuple[int, ...] = (1, 2, 3)
     layers: int | None = None  # on each side; base's number without it
     warmed_up: bool = True
     longest: int | None = None  # tokens of a sentence that is trained on
@@ -97,78 +86,14 @@ NORMS = {"post-norm": (), "pre-norm": ("pre-norm",)}
 SHORT = 16
 BANDS = ((1, SHORT), (17, 20), (21, 24), (25, 28), (29, 99))
 STUDIES = {
-    "parts": Study(PARTS, RATES, 500),
-    "today": Study(RECIPES, RATES, 1_000, (1, 2, 3, 4, 5)),
-    "lengths": Study(POSITIONS, RATES, 500, longest=SHORT),
+    "parts": PartsStudy(PARTS, RATES, 500),
+    "today": PartsStudy(RECIPES, RATES, 1_000, (1, 2, 3, 4, 5)),
+    "lengths": PartsStudy(POSITIONS, RATES, 500, longest=SHORT),
     **{
-        f"depth {N}": Study(NORMS, CONSTANT_RATES, 200, layers=N, warmed_up=False)
+        f"depth {N}": PartsStudy(NORMS, CONSTANT_RATES, 200, layers=N, warmed_up=False)
         for N in (2, 12, 6)
     },
 }
-
-
-# -- what to run -----------------------------------------------------------------------
-
-
-def due(name: str, runs: Sequence[Case]) -> list[Case]:
-    """The runs of a study that can be made now and have no record."""
-    study = STUDIES[name]
-    here = [each for each in runs if each["study"] == name]
-    tried = {(r["side"], r["rate"]): r for r in here if r["seed"] == TUNING_SEED}
-    rates = sorted({*study.rates, *(rate for _, rate in tried)})
-
-    def missing(rates: Sequence[float]) -> list[Case]:
-        cases = [(side, rate) for rate in rates for side in study.sides]
-        return [
-            {"study": name, "side": side, "rate": rate, "seed": TUNING_SEED}
-            for side, rate in cases
-            if (side, rate) not in tried
-        ]
-
-    if first := missing(rates):
-        return first
-    best = {
-        side: min(rates, key=lambda rate: tried[side, rate]["validation_loss"])
-        for side in study.sides
-    }
-    if more := missing(beyond(rates, best.values())):
-        return more
-    there = {(each["side"], each["seed"]) for each in here}
-    return [
-        {"study": name, "side": side, "rate": best[side], "seed": seed}
-        for seed in study.seeds
-        for side in study.sides
-        if (side, seed) not in there
-    ]
-
-
-def beyond(rates: Sequence[float], best: Iterable[float]) -> list[float]:
-    """A rate below the smallest and one above the largest, if that is among the best.
-
-    The steps stay as they are.
-    """
-    step, wanted = rates[1] / rates[0], set(best)
-    smaller = [rates[0] / step] if rates[0] in wanted else []
-    larger = [rates[-1] * step] if rates[-1] in wanted else []
-    return [float(f"{rate:.3g}") for rate in smaller + larger]
-
-
-def run_all(studies: Sequence[str], workers: int) -> None:
-    """Make what is missing, as many runs at a time as there are workers."""
-    running: dict[Future[Case], Case] = {}
-    data_of(base(1))  # made once, before anybody reads it
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
-        while True:
-            runs = read_runs(PLACE)
-            for case in (case for name in studies for case in due(name, runs)):
-                if len(running) < workers and case not in running.values():
-                    running[pool.submit(run, case)] = case
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                case = running.pop(future)
-                add_run(PLACE, case | future.result())
 
 
 # -- one run ---------------------------------------------------------------------------
@@ -300,7 +225,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--study", nargs="+", choices=STUDIES, default=list(STUDIES))
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args(argv)
-    run_all(asked.study, asked.workers)
+    data_of(base(1))  # made once, before anybody reads it
+    studies = {name: STUDIES[name] for name in asked.study}
+    run_missing(PLACE, studies, run, asked.workers)
 
 
 if __name__ == "__main__":
