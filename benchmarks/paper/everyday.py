@@ -1,22 +1,24 @@
-"""Choose, measure and ship the translator for everyday sentences.
+"""Measure and ship the translator for everyday sentences.
 
-    annotated-transformer train tatoeba-en-de --out runs/tatoeba-en-de
-    python -m benchmarks.paper.everyday runs/tatoeba-en-de
+    annotated-transformer train tatoeba-en-de --out runs/first
+    annotated-transformer train tatoeba-en-de --from runs/first/model … --out runs/next
+    python -m benchmarks.paper.everyday runs/next
 
-The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds
-them. How many of the last checkpoints are averaged, and then the length penalty, are
-chosen by BLEU (13a) on the validation split; the test sets are translated once, with
+The first run has a record in results/runs/tatoeba-en-de-first, of pairs with fewer
+names (commit 1406938); the settings of the second are GONE_ON below. The corpora are
+downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds them. The model
+is the one that the run ends with, the mean of its last checkpoints. The length penalty
+is chosen by BLEU (13a) on the validation split; the test sets are translated once, with
 the weights as they are shipped, of one byte each, and the own test split also with the
 package's own settings, and so once more with the weights before they were rounded. Then
-come the measurements of benchmarks/paper/robustness.py. Takes a quarter of an hour on
-two cores. Writes record.json, robustness.json and log.jsonl in
-results/runs/tatoeba-en-de, and annotated_transformer/models/tatoeba-en-de with its
-card; with `--trial FOLDER` all of it there, from a few sentences of each split.
+come the measurements of benchmarks/paper/robustness.py. Takes ten minutes on two cores.
+Writes record.json, robustness.json and log.jsonl in results/runs/tatoeba-en-de, and
+annotated_transformer/models/tatoeba-en-de with its card; with `--trial FOLDER` all of
+it there, from a few sentences of each split.
 """
 
 import json
 import shutil
-import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,12 +27,7 @@ import torch
 
 from annotated_transformer.files import read_json, remove_folder, write_manifest
 from annotated_transformer.model_names import find_folder
-from annotated_transformer.training.averaging import average_checkpoints
-from annotated_transformer.training.checkpoint import (
-    checkpoints,
-    load_model,
-    save_model,
-)
+from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
@@ -44,8 +41,14 @@ TESTS = {
     "newstest2014": ("wmt14", "test"),
     "phrasebook": ("phrasebook", "test"),
 }
-TRAINED = "annotated-transformer train tatoeba-en-de"
-COUNTS, ALPHAS = (1, 2, 4, 8), (0.2, 0.6, 1.0)
+FIRST = RESULTS / "runs" / "tatoeba-en-de-first" / "record.json"
+FIRST_RUN = "annotated-transformer train tatoeba-en-de --out runs/first"
+GONE_ON = (
+    "annotated-transformer train tatoeba-en-de --from runs/first/model "
+    "--set steps=1800 --set batch_tokens=8192 --set precision=bf16 --set warmup=200 "
+    "--set peak=0.0007 --set save_every=50 --set keep=8 --set patience=0"
+)
+ALPHAS = (0.2, 0.6, 1.0)
 TRIAL = 20  # sentences of each split
 KINDS = {kind: f"{kind}s" for kind in NUMBERS} | {"email": "e-mail addresses"}
 CARD = """# tatoeba-en-de
@@ -113,24 +116,13 @@ def options(alpha: float) -> SearchOptions:
     return SearchOptions(beam_size=4, alpha=alpha)
 
 
-def choose(run: Path, scratch: Path, limit: int | None) -> tuple[int, float, list]:
-    """How many checkpoints and which length penalty are best on the val split."""
-    found, rows = checkpoints(run), []
-
-    def tried(count: int, alpha: float) -> float:
-        translator = Translator.from_pretrained(scratch / f"{count}", engine="torch")
-        result = evaluate(translator, "tatoeba", "val", options(alpha), limit)
-        row = {"checkpoints": count, "alpha": alpha, "bleu": result["bleu"]}
-        rows.append(row)
-        return result["bleu"]
-
-    counts = [count for count in COUNTS if count <= len(found)]
-    for count in counts:
-        average_checkpoints(found[-count:], scratch / f"{count}")
-    count = max(counts, key=lambda each: tried(each, 0.6))
-    others = {alpha: tried(count, alpha) for alpha in ALPHAS if alpha != 0.6}
-    others[0.6] = max(row["bleu"] for row in rows[: len(counts)])
-    return count, max(others, key=lambda alpha: others[alpha]), rows
+def choose(translator: Translator, limit: int | None) -> list[dict]:
+    """BLEU on the validation split with each length penalty, the best first."""
+    rows = [
+        {"alpha": alpha} | evaluate(translator, "tatoeba", "val", options(alpha), limit)
+        for alpha in ALPHAS
+    ]
+    return sorted(rows, key=lambda row: -row["bleu"])
 
 
 def per_cent(share: float) -> str:
@@ -159,7 +151,7 @@ def card(found: dict, typed: dict) -> str:
         layers=sizes["N"],
         d_model=sizes["d_model"],
         pieces=f"{sizes['tgt_vocab_size']:,}",
-        updates=f"{found['updates']:,}",
+        updates=f"{found['earlier_updates'] + found['updates']:,}",
         alpha=found["chosen"]["alpha"],
         own=found["as_shipped"]["bleu"],
         whole=found["float32"]["bleu"],
@@ -188,18 +180,20 @@ def ship(model: Path, shipped: Path) -> None:
     save_model(shipped, *load_model(model), dtype=torch.int8)
 
 
-def measured(
-    run: Path, average: Path, shipped: Path, alpha: float, limit: int | None
-) -> dict:
+def measured(run: Path, shipped: Path, limit: int | None) -> dict:
     """What the record says of the run, and of the shipped model on the test sets."""
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     log = [json.loads(line) for line in lines]
     translator = Translator.from_pretrained(shipped, engine="torch")
-    float32 = Translator.from_pretrained(average, engine="torch")
+    float32 = Translator.from_pretrained(run / "model", engine="torch")
     own = ("tatoeba", "test", SearchOptions(), limit)
+    tried = choose(float32, limit)
+    alpha, made = tried[0]["alpha"], read_json(run / "run.json")
+    earlier = read_json(FIRST)["updates"] if "init_from" in made["data"] else 0
     return {
-        "command": f"{TRAINED} --out {run}; {command()}",
-        "run": read_json(run / "run.json"),
+        "command": f"{FIRST_RUN}; {GONE_ON} --out {run}; {command()}",
+        "run": made,
+        "earlier_updates": earlier,
         "updates": log[-1]["step"],
         "seconds": log[-1]["seconds"],
         "validation": [row for row in log if row["event"] == "validation"][-1],
@@ -210,11 +204,13 @@ def measured(
         "as_shipped": evaluate(translator, *own),
         "float32": evaluate(float32, *own),
         "bytes": sum(file.stat().st_size for file in shipped.iterdir()),
+        "tried_on_val": tried,
+        "chosen": {"beam_size": 4, "alpha": alpha},
     }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Choose on the validation split, ship, score the tests, write the records."""
+    """Ship, score, and write the records."""
     parser = command_line(__doc__)
     parser.add_argument("run", type=folder, help="the folder that the training wrote")
     parser.add_argument("--trial", type=Path, help="a folder to write in instead")
@@ -223,15 +219,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.trial:
         results, shipped, limit = given.trial, given.trial / "model", TRIAL
     results.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
-        count, alpha, rows = choose(given.run, Path(name), limit)
-        average = Path(name) / f"{count}"
-        ship(average, shipped)
-        found = measured(given.run, average, shipped, alpha, limit)
-    found |= {
-        "tried_on_val": rows,
-        "chosen": {"checkpoints": count, "beam_size": 4, "alpha": alpha},
-    }
+    ship(given.run / "model", shipped)
+    found = measured(given.run, shipped, limit)
     typed = measure(shipped, limit)
     text = card(found, typed)
     (shipped / "card.md").write_text(text, encoding="utf-8")
