@@ -173,6 +173,9 @@ ODD = [
     "$1 $& $$ \\ ^ [a-z]",
     "“HE SAID”: ‘I’LL GO’, AND I",
     "STRAẞE İST GUT ΣΑΣ OK",
+    "Where (Is) “İt” 1984 Now?",
+    "ǅ Ab Cd Ef and Ab Cd Ef Gh",
+    "ǅa Ab Cd Ef",
 ]
 
 

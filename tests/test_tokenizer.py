@@ -147,11 +147,20 @@ TIDIED = {
     "“WHAT?” I’M HERE, AND I KNOW IT": '"What?" I\'m here, and I know it',
     "(I WILL) IF I CAN. I": "(I will) if I can. I",
     "HE'S 39 NOW": "He's 39 now",
+    "Where Is The Station?": "Where is the station?",
+    "“Do I Know Tom’s Car,” 1984": '"Do I know tom\'s car," 1984',
     "ALGÚN DÍA IRÉ": "Algún día iré",
     "ISTANBUL İLE IRMAK": "Istanbul i\u0307le irmak",  # as Unicode has it, everywhere
 }
 LEFT = ["", "OK", "NATO!", "I'M", "1984 ABC", "It's in the USA", "STRAßE IST GUT"]
-LEFT += ["I do", "北京 上海", "39 41", "Is \"it\" 'so'?"]
+LEFT += [
+    "I do",
+    "The Lord of the Rings",
+    "Hello Mr. Tom",
+    "北京 上海",
+    "39 41",
+    "Is \"it\" 'so'?",
+]
 
 
 @pytest.mark.parametrize(("text", "wanted"), [*TIDIED.items(), *((t, t) for t in LEFT)])

@@ -1,4 +1,4 @@
-"""Source text mended before a model reads it: straight quotes, no text in capitals."""
+"""Source text mended before a model reads it: straight quotes, no capitals in vain."""
 
 import re
 from unicodedata import category
@@ -8,15 +8,25 @@ PRONOUN = re.compile(r"(?<!\w)i(?![\w\u0300-\u036f])")  # no accent over it
 
 
 def tidied(text: str) -> str:
-    """The text with straight quotes and, if it shouts, in lower case.
+    """The text with straight quotes and, if it shouts or is a heading, in lower case.
 
-    A text shouts that has two words at least, cut at spaces, and no small letter: its
-    first letter stays a capital, and so does the English "I". So "OK" and "NATO" alone
-    are left, and so is "USA" in a sentence.
+    A text shouts that has two words at least, cut at spaces, and no small letter, so
+    "OK" and "NATO" alone are left, and so is "USA" in a sentence; one of four words or
+    more that all begin with a capital is a heading. The first letter stays a capital,
+    and so does the English "I".
     """
     text = text.translate(QUOTES)
     words = [word for word in text.split(" ") if any(map(str.isalpha, word))]
-    if len(words) < 2 or any(category(letter) == "Ll" for letter in text):
+    if not (_shouts(text, words) or _is_heading(words)):
         return text
     first = next(place for place, letter in enumerate(text) if letter.isalpha()) + 1
     return text[:first] + PRONOUN.sub("I", text[first:].lower())
+
+
+def _shouts(text: str, words: list[str]) -> bool:
+    return len(words) > 1 and not any(category(letter) == "Ll" for letter in text)
+
+
+def _is_heading(words: list[str]) -> bool:
+    initials = (next(filter(str.isalpha, word)) for word in words)
+    return len(words) > 3 and all(category(letter) == "Lu" for letter in initials)

@@ -366,11 +366,13 @@ var makeTransformer = () => {
     }
   }
 
-  // Straight quotes, and no text in capitals, as data/tidying.py has it.
+  // Straight quotes, and no text in capitals or heading, as data/tidying.py has it.
   function tidied(text) {
     const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
     const words = straight.split(" ").filter((word) => /\p{L}/u.test(word));
-    if (words.length < 2 || /\p{Ll}/u.test(straight)) return straight;
+    const shouts = words.length > 1 && !/\p{Ll}/u.test(straight);
+    const isHeading = words.length > 3 && words.every((word) => /^[^\p{L}]*\p{Lu}/u.test(word));
+    if (!shouts && !isHeading) return straight;
     const [first] = straight.match(/^[^\p{L}]*\p{L}/u);
     return first + straight.slice(first.length).toLowerCase()
       .replace(/(?<![\p{L}\p{N}_])i(?![\p{L}\p{N}_\u0300-\u036f])/gu, "I");
