@@ -10,7 +10,7 @@ Studies, each on Multi30k with the base row of Table 3 in small
   translate the test split.
 - `lengths`: 500 updates on pairs of at most 16 tokens, with three ways to tell
   positions; the loss is measured on longer sentences, too.
-- `depth 2`, `depth 6`, `depth 12`: 200 updates of deeper stacks without a warm-up, with
+- `depth 2`, `depth 12`: 200 updates of deeper stacks without a warm-up, with
   the norm after the sum and with the norm in the branch.
 
 Rates are tuned as benchmarks/after/studies.py says, by the loss on the validation
@@ -91,7 +91,7 @@ STUDIES = {
     "lengths": PartsStudy(POSITIONS, RATES, 500, longest=SHORT),
     **{
         f"depth {N}": PartsStudy(NORMS, CONSTANT_RATES, 200, layers=N, warmed_up=False)
-        for N in (2, 12, 6)
+        for N in (2, 12)
     },
 }
 
