@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from annotated_transformer.after.config import ClassifierTraining, SeriesTraining
+from annotated_transformer.after.config import SeriesTraining
 from annotated_transformer.after.series import PENALTIES
 from annotated_transformer.files import write_json
 from benchmarks.after.series import HORIZONS, LINEAR_CONTEXTS
@@ -52,6 +52,40 @@ def renamed(tried: Sequence[Record], **names: str) -> list[Record]:
 def grid_of(tried: Sequence[Record]) -> dict[str, Any]:
     """The values of each setting that occur among the trials."""
     return {name: tuple(sorted({each[name] for each in tried})) for name in tried[0]}
+
+
+def searched(
+    name: str,
+    runs: Sequence[Record],
+    settings: dict[str, str],
+    task: str,
+    bounds: dict[str, tuple[Value, ...]] | None = None,
+) -> Side:
+    """A side that was judged by validation at each trial, and tested where it won.
+
+    `settings` says by which name of this page a key of a run goes.
+    """
+    tried: dict[tuple[Value, ...], Record] = {}
+    for each in runs:
+        tried.setdefault(tuple(each[key] for key in settings), each)
+    best = max(tried, key=lambda t: judged(tried[t]))
+    winner = dict(zip(settings, best, strict=True)).items()
+    last = [each for each in runs if "accuracy" in each and winner <= each.items()]
+    (passes,) = {each.get("passes") for each in last}
+    names = settings.values()
+    return Side(
+        *(name, grid_of([dict(zip(names, each, strict=True)) for each in tried])),
+        *((dict(zip(names, best, strict=True)),), len(tried), passes),
+        seeds=tuple(each["seed"] for each in last if "seed" in each),
+        scores=tuple(each["accuracy"] for each in last),
+        tuned_on=task,
+        bounds=bounds or {},
+    )
+
+
+def judged(run: Record) -> tuple[float, float]:
+    """By what a trial is chosen: the accuracy on validation, then the loss."""
+    return run["valid_accuracy"], -run["valid_loss"]
 
 
 # -- the records -----------------------------------------------------------------------
@@ -124,24 +158,18 @@ def few_labels_network(name: str, runs: Sequence[Record], tuned: Record) -> Side
 
 def classifier() -> list[Comparison]:
     """Learned attention beside the linear model, and beside other attention."""
-    record = load("after/classifier.json")
-    models = record["models"]
-    straight = models["linear"]
-    names = {"n-grams": "n", "C": "C"}
-    winner, *tried = renamed([straight, *straight["tried"]], **names)
-    linear = Side(
-        *("the linear model", grid_of(tried), (winner,), len(tried), None, ()),
-        scores=(straight["accuracy"],),
-        tuned_on="all labels",
-        bounds=REGRESSION_BOUNDS,
-    )
-    settings: dict[str, Value] = {"rate": ClassifierTraining().peak}
-    settings |= {"dropout": record["architecture"]["dropout"]}
+    runs, task = read_runs("after/classifier.jsonl"), "all labels"
+    network = {"rate": "rate", "dropout": "dropout"}
+
+    def side(name: str, which: str, settings: dict[str, str]) -> Side:
+        own = [each for each in runs if each["side"] == which]
+        bounds: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
+        return searched(name, own, settings, task, bounds)
+
+    linear = side("the linear model", "linear", {"n": "n-grams", "C": "C"})
     ours = {
-        name: untuned(
-            f"the classifier with {name.replace('none', 'no')} attention",
-            *(settings, len(models[name]["curve"])),
-            *((record["seed"],), (models[name]["accuracy"],)),
+        name: side(
+            f"the classifier with {name.replace('none', 'no')} attention", name, network
         )
         for name in ("none", "plain", "learned")
     }
@@ -220,7 +248,7 @@ def since_2017_side(name: str, runs: Sequence[Record], score: str) -> Side:
 READERS: dict[str, Callable[[], list[Comparison]]] = {
     "series.json": series,
     "masked-language-model.json": few_labels,
-    "classifier.json": classifier,
+    "classifier.jsonl": classifier,
     "vision.json": vision,
     "language-model.json": language_model,
     "since_2017.jsonl": since_2017,

@@ -1,20 +1,28 @@
 """Sentiment of IMDb's reviews: three classifiers of ours beside a linear model.
 
-    python -m benchmarks.after.classifier
+    python -m benchmarks.after.classifier [--sides learned linear]
 
 The three differ in their attention alone: none, without parameters, learned. The linear
-model is scikit-learn's logistic regression on TF-IDF, tuned on the same validation part
-(a tenth of the training reviews, chosen by a hash of the text). IMDb is downloaded
-unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Takes about twelve
-minutes of one core and writes results/after/classifier.json, which
-nbs/after/classifier.ipynb reads; --out also saves the three models.
+model is scikit-learn's logistic regression on TF-IDF. Each of the four gets eleven
+trials, judged by the same validation part (a tenth of the training reviews, chosen by a
+hash of the text): a network six rates and then five more values of dropout, the linear
+model nine strengths and then two more lengths of its n-grams. Then each network is
+trained with three seeds at what won, and reads the test reviews; the linear model does
+so once.
+
+IMDb is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. A run
+that is on record is left alone, so the same command finishes what is missing. Uses one
+thread, and a GPU where there is one. Adds a line for each run to
+results/after/classifier.jsonl, which nbs/after/classifier.ipynb shows; --out also saves
+the models of the first seed.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, cached_property, partial
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import torch
@@ -33,15 +41,21 @@ from annotated_transformer.after.classifier import (
     reliability,
 )
 from annotated_transformer.after.config import ClassifierTraining
-from annotated_transformer.after.tasks import ClassifierTask
+from annotated_transformer.after.tasks import ClassifierTask, class_metrics
 from annotated_transformer.after.text_classifier import Classifier, new_classifier
 from annotated_transformer.data.labelled_texts import Examples, imdb
 from annotated_transformer.data.text_tokenizer import encode_texts
+from annotated_transformer.devices import find_device
 from annotated_transformer.model.attention import padding_mask
 from annotated_transformer.model.config import EOS, PAD
 from annotated_transformer.training.task import train_task
-from benchmarks.record import command_line, save
+from benchmarks.after.tuning import Case, once, search
+from benchmarks.record import command_line
 
+PLACE, EPOCHS, SEEDS = "after/classifier.jsonl", 4, (1, 2, 3)
+NETWORKS = ("learned", "plain", "none")
+RATES, DROPOUTS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2), (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+STRENGTHS, N_GRAMS = [4.0**i for i in range(-1, 8)], (1, 2, 3)
 PHRASES = [
     "The film is good.",
     "The film is not good.",
@@ -86,74 +100,116 @@ def mean(values: Tensor, where: Tensor) -> float:
     return values[where].mean().item()
 
 
+class Reviews:
+    """IMDb's reviews in three parts, and what each model makes of them."""
+
+    def __init__(self) -> None:
+        whole, _ = imdb("train")
+        train, valid = whole.divide()
+        test, self.stars = imdb("test")
+        self.parts = {"train": train, "valid": valid, "test": test}
+
+    @cached_property
+    def start(self) -> Classifier:
+        """An untrained network, with a vocabulary of the training reviews."""
+        return new_classifier(self.parts["train"].texts, ClassifierConfig())
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """The tokens of each part."""
+        tokenizer = self.start.tokenizer
+        return {n: encode_texts(tokenizer, p.texts) for n, p in self.parts.items()}
+
+    @cache  # noqa: B019
+    def counts(self, n: int) -> tuple[TfidfVectorizer, dict[str, Any]]:
+        """The weighted counts of n-grams of up to `n` words in each part."""
+        counter = TfidfVectorizer(ngram_range=(1, n), sublinear_tf=True, min_df=2)
+        counter.fit(self.parts["train"].texts)
+        return counter, {
+            name: counter.transform(part.texts) for name, part in self.parts.items()
+        }
+
+    def judged(self, found: Tensor) -> Case:
+        """The accuracy and the loss on the validation part."""
+        metrics = class_metrics(found, torch.tensor(self.parts["valid"].labels))
+        return {f"valid_{name}": value for name, value in metrics.items()}
+
+    def scores(self, found: Tensor) -> Case:
+        """Everything about the answers to the test."""
+        return scores(found, self.parts["test"], self.stars)
+
+    def about(self, case: Case) -> Case:
+        """How many they are, and how long."""
+        rows, most = self.rows["test"], self.start.model.config.max_length
+        return {
+            "reviews": {name: len(part) for name, part in self.parts.items()},
+            "positive": {n: sum(p.labels) / len(p) for n, p in self.parts.items()},
+            "tokens": sum(map(len, rows)) / len(rows),
+            "cut": sum(len(row) > most for row in rows) / len(rows),
+        }
+
+
 # -- the linear model ------------------------------------------------------------------
 
 
-def linear(train: Examples, valid: Examples, test: Examples) -> dict[str, Any]:
-    """Tune on validation over n-grams and C, and say what the best does on test."""
-    tried, best = [], (0.0, None, None)
-    start = process_time()
-    for longest in (1, 2):
-        counts = TfidfVectorizer(
-            ngram_range=(1, longest), sublinear_tf=True, min_df=2, strip_accents=None
-        )
-        inputs = counts.fit_transform(train.texts)
-        held = counts.transform(valid.texts)
-        for strength in (1.0, 4.0, 16.0, 64.0):
-            model = LogisticRegression(C=strength, solver="liblinear", random_state=1)
-            model.fit(inputs, train.labels)
-            accuracy = float(model.score(held, valid.labels))
-            tried.append({"n": longest, "C": strength, "valid_accuracy": accuracy})
-            print(tried[-1], flush=True)
-            if accuracy > best[0]:
-                best = accuracy, counts, model
-    accuracy, counts, model = best
-    seconds = process_time() - start
-    found = torch.tensor(model.predict_proba(counts.transform(test.texts)))
-    names, weights = counts.get_feature_names_out(), model.coef_[0]
-    order = weights.argsort()
-    words = [[str(names[i]), float(weights[i])] for i in [*order[:12], *order[-12:]]]
-    return {
-        "tried": tried,
-        "valid_accuracy": accuracy,
-        "features": len(names),
-        "n": counts.ngram_range[1],
-        "C": model.C,
-        "processor_seconds": seconds,
-        "words": words,
-        "found": found.float(),
+def linear(reviews: Reviews, case: Case) -> Case:
+    """Train it, and score it on validation; on the test if the case asks for it."""
+    start, (counter, inputs) = process_time(), reviews.counts(case["n"])
+    model = LogisticRegression(C=case["C"], solver="liblinear", random_state=1)
+    model.fit(inputs["train"], reviews.parts["train"].labels)
+    found = {
+        name: torch.tensor(model.predict_proba(inputs[name]))
+        for name in ("valid", "test")
     }
+    result = reviews.judged(found["valid"]) | {
+        "parameters": len(counter.vocabulary_) + 1,
+        "processor_seconds": round(process_time() - start, 1),
+    }
+    if "reads" not in case:
+        return result
+    names, weights = counter.get_feature_names_out(), model.coef_[0]
+    order = weights.argsort()
+    ends = [*order[:12], *order[-12:]]
+    words = [[str(names[i]), float(weights[i])] for i in ends]
+    return result | {"words": words} | reviews.scores(found["test"].float())
 
 
 # -- ours ------------------------------------------------------------------------------
 
 
-def ours(
-    start: Classifier,
-    attention: str,
-    rows: dict[str, Rows],
-    labels: dict[str, list[int]],
-    epochs: int,
-) -> tuple[TextClassifier, dict[str, Any]]:
-    """Train one classifier from nothing; its curve and its answers to the test."""
-    config = replace(start.model.config, attention=attention)
-    training = ClassifierTraining(epochs=epochs)
+def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
+    """Train one from nothing; on the test as it reads whole, and as it reads cut."""
+    settings = {"attention": case["side"], "dropout": case["dropout"]}
+    config = replace(reviews.start.model.config, **settings)
+    training = ClassifierTraining(epochs=EPOCHS, peak=case["rate"], seed=case["seed"])
     torch.manual_seed(training.seed)
-    model, curve, begun = TextClassifier(config), [], process_time()
-    sides = [(rows[side], labels[side]) for side in ("train", "valid")]
-    points = train_task(ClassifierTask(model, None, *sides, training))
-    for number, point in enumerate(points, 1):
-        seconds = process_time() - begun
-        curve.append([number, point["train"], point["accuracy"], seconds])
-        print(attention, curve[-1], flush=True)
-    return model, {
+    model, begun = TextClassifier(config).to(find_device()), perf_counter()
+    rows, parts = reviews.rows, reviews.parts
+    train, valid = ((rows[side], parts[side].labels) for side in ("train", "valid"))
+    points = list(train_task(ClassifierTask(model, None, train, valid, training)))
+    best = min(points, key=lambda point: point["loss"])  # whose weights it now has
+    result = {
+        "passes": EPOCHS,
         "parameters": sum(each.numel() for each in model.parameters()),
-        "curve": curve,
-        "processor_seconds": process_time() - begun,
-        "valid_accuracy": max(point[2] for point in curve),
-        "found": read_whole(model, rows["test"]),
-        "found_cut": probabilities_of(model, rows["test"]),
+        "curve": [[p["train"], p["loss"], p["accuracy"]] for p in points],
+        "valid_accuracy": best["accuracy"],
+        "valid_loss": best["loss"],
+        "device": find_device().type,
+        "seconds": round(perf_counter() - begun, 1),
     }
+    if "reads" not in case:
+        return result
+    result |= {"architecture": config.to_dict()}
+    result |= reviews.scores(read_whole(model, rows["test"]))
+    result["cut"] = reviews.scores(probabilities_of(model, rows["test"]))
+    trained = Classifier(model.cpu(), reviews.start.tokenizer)
+    asked = trained.probabilities(PHRASES)[:, 1].tolist()
+    result["phrases"] = dict(zip(PHRASES, asked, strict=True))
+    if case["side"] == "learned" and case["seed"] == SEEDS[0]:
+        result["inside"] = inside(trained, rows["valid"][::2])
+    if out and case["seed"] == SEEDS[0]:
+        trained.save_pretrained(out / case["side"])
+    return result
 
 
 # -- a look inside ---------------------------------------------------------------------
@@ -197,52 +253,33 @@ def attention_received(model: TextClassifier, ids: list[int]) -> Tensor:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Make the runs of the sides asked for, as far as they are missing."""
     parser = command_line(__doc__)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--out", type=Path, help="a folder for the three models")
+    known = [*NETWORKS, "linear"]
+    parser.add_argument("--sides", nargs="+", choices=known, default=known)
+    parser.add_argument("--out", type=Path, help="a folder for three models")
     chosen = parser.parse_args(arguments)
-    whole, _ = imdb("train")
-    test, stars = imdb("test")
-    train, valid = whole.divide()
-    parts = {"train": train, "valid": valid, "test": test}
-    start = new_classifier(train.texts, ClassifierConfig())
-    rows = {
-        side: encode_texts(start.tokenizer, each.texts) for side, each in parts.items()
-    }
-    labels = {side: each.labels for side, each in parts.items()}
-    record: dict[str, Any] = {
-        "seed": ClassifierTraining().seed,
-        "reviews": {side: len(each) for side, each in parts.items()},
-        "positive": {
-            side: sum(each.labels) / len(each) for side, each in parts.items()
-        },
-        "tokens": sum(map(len, rows["test"])) / len(test),
-        "cut": sum(len(row) > start.model.config.max_length for row in rows["test"])
-        / len(test),
-        "architecture": start.model.config.to_dict(),
-        "models": {},
-    }
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)  # plain attention has many weights of about e⁻⁹⁰
+    reviews = Reviews()
 
-    def measure(attention: str) -> None:
-        model, found = ours(start, attention, rows, labels, chosen.epochs)
-        answers, short = found.pop("found"), found.pop("found_cut")
-        record["models"][attention] = found | scores(answers, test, stars)
-        record["models"][attention]["cut"] = scores(short, test, stars)
-        trained = Classifier(model, start.tokenizer)
-        asked = trained.probabilities(PHRASES)[:, 1].tolist()
-        record["models"][attention]["phrases"] = dict(zip(PHRASES, asked, strict=True))
-        if chosen.out:
-            trained.save_pretrained(chosen.out / attention)
-        if attention == "learned":
-            record["inside"] = inside(trained, rows["valid"][::2])
-        save("after/classifier.json", record, "tokenizers", "scikit-learn")
+    def run(make: Callable[[Case], Case], case: Case) -> Case:
+        return once(PLACE, case, make, "tokenizers", "scikit-learn")
 
-    measure("learned")
-    found = linear(train, valid, test)
-    others = found.pop("found")
-    record["models"]["linear"] = found | scores(others, test, stars)
-    for attention in ("none", "plain"):
-        measure(attention)
+    for side in chosen.sides:
+        first: Case = {"side": side}
+        if side == "linear":
+            trial = partial(run, partial(linear, reviews))
+            best = search(first | {"n": 2}, {"C": STRENGTHS, "n": N_GRAMS}, trial)
+            trial(best | {"reads": "test"})
+            continue
+        trial = partial(run, partial(network, reviews, chosen.out))
+        first |= {"seed": SEEDS[0], "dropout": 0.3}
+        best = search(first, {"rate": RATES, "dropout": DROPOUTS}, trial)
+        for seed in SEEDS:
+            trial(best | {"seed": seed, "reads": "test"})
+        if side == "learned":
+            run(reviews.about, {"side": "data"})
 
 
 if __name__ == "__main__":
