@@ -51,7 +51,7 @@ def test_what_is_copied_is_new_to_the_model():
         *("first name", "surname", "city", "invented")
     }
     assert not re.search("Thomas|Andrea |New York|Mexico", str(asked))
-    assert ("city", "Venice is not far from the border.", "Venedig") in asked
+    assert all(name in source for _, source, name in asked)
     asked = numbers(Random(0), 50)
     assert all(value in source for _, source, value in asked)
     frames = {re.sub(r"{\w+}", "{}", row["en"]) for row in read_table("frames.tsv")}
