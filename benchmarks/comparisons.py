@@ -59,7 +59,7 @@ def searched(
     runs: Sequence[Record],
     settings: dict[str, str],
     task: str,
-    bounds: dict[str, tuple[Value, ...]] | None = None,
+    bounds: dict[str, tuple[Value, ...]],
 ) -> Side:
     """A side that was judged by validation at each trial, and tested where it won.
 
@@ -79,7 +79,7 @@ def searched(
         seeds=tuple(each["seed"] for each in last if "seed" in each),
         scores=tuple(each["accuracy"] for each in last),
         tuned_on=task,
-        bounds=bounds or {},
+        bounds=bounds,
     )
 
 

@@ -13,11 +13,10 @@ Studies, each on Multi30k with the base row of Table 3 in small
 - `depth 2`, `depth 12`: 200 updates of deeper stacks without a warm-up, with
   the norm after the sum and with the norm in the branch.
 
-Rates are tuned as benchmarks/after/studies.py says, by the loss on the validation
-split; then each side is measured on the test split. Each worker has one thread. Adds a
-line for each run to results/after/since_2017.jsonl, which nbs/after/since_2017.ipynb
-shows. Multi30k is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
-holds it.
+Rates are tuned as benchmarks/after/studies.py says; then each side is measured on the
+test split. Each worker has one thread. Adds a line for each run to
+results/after/since_2017.jsonl, which nbs/after/since_2017.ipynb shows. Multi30k is
+downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 """
 
 import time

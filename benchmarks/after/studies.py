@@ -1,10 +1,10 @@
 """Studies: sides that are compared, the rates each tries, the runs that are missing.
 
 All sides of a study try the same learning rates, on a seed that isn't used again; a
-rate is chosen on the validation split. While the best rate of a side is the smallest or
-the largest that was tried, all sides of its study try one more. Then each side runs
-with its best rate and every seed. A run that has its record is left alone, so the same
-command finishes what is missing.
+rate is chosen by the loss on the validation split. While the best rate of a side is the
+smallest or the largest that was tried, all sides of its study try one more. Then each
+side runs with its best rate and every seed. A run that has its record is left alone, so
+the same command finishes what is missing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,18 +23,12 @@ Case = dict[str, Any]  # study, side, rate and seed
 
 @dataclass(frozen=True)
 class Study:
-    """What is special about each side, the rates, the updates and the seeds.
-
-    The best rate has the largest value of `judged`, a number of a run's record, or the
-    smallest where its `sign` is -1.
-    """
+    """What is special about each side, the rates, the updates and the seeds."""
 
     sides: Mapping[str, tuple[str, ...]]
     rates: tuple[float, ...]
     updates: int
     seeds: tuple[int, ...] = (1, 2, 3)
-    judged: str = "validation_loss"
-    sign: int = -1
 
 
 def due(name: str, study: Study, runs: Sequence[Case]) -> list[Case]:
@@ -54,7 +48,7 @@ def due(name: str, study: Study, runs: Sequence[Case]) -> list[Case]:
     if first := missing(rates):
         return first
     best = {
-        side: max(rates, key=lambda r: study.sign * tried[side, r][study.judged])
+        side: min(rates, key=lambda rate: tried[side, rate]["validation_loss"])
         for side in study.sides
     }
     if more := missing(beyond(rates, best.values())):

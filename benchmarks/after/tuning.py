@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from annotated_transformer.errors import UserError
+from benchmarks.after.studies import Case
 from benchmarks.record import add_run, read_runs
-
-Case = dict[str, Any]
 
 
 def once(place: str, case: Case, make: Callable[[Case], Case], *packages: str) -> Case:
