@@ -47,6 +47,15 @@ def test_a_run_takes_over_weights_tokenizer_and_architecture(run, model, own):
     assert load(own / "again").tokenizer.lowercase
 
 
+def test_the_reverse_direction_starts_from_the_same_weights(run, own):
+    common = train_arguments(own, own / "run", "steps=1 batch_tokens=256")
+    turned = [{"en": "de", "de": "en"}.get(each, each) for each in common]
+    assert run(*turned, "--from", "phrasebook-en-de")[0] == 0
+    made = load(own / "run")
+    assert (made.tokenizer.src_lang, made.tokenizer.tgt_lang) == ("de", "en")
+    assert made.translate("der erste Mai")
+
+
 def test_it_resumes_like_any_run(run, model, own):
     def train(folder, steps, *more):
         arguments = train_arguments(own, own / folder, f"{FEW} steps={steps}")
@@ -99,8 +108,11 @@ def test_a_model_that_does_not_fit_is_refused(run, model, own):
     arguments = train_arguments(own, own / "run")
     refused(run(*arguments, "--from", own), own, "no model")
     refused(run(*arguments, "--from", "tatoeba-en-ed"), "no such model")
-    turned = [{"en": "de", "de": "en"}.get(each, each) for each in arguments]
-    refused(run(*turned, "--from", model), "en to de", "de to en")
+    other = [{"de": "fr"}.get(each, each) for each in arguments]
+    for split in ("train", "valid"):
+        (own / f"{split}.fr").write_text("mars\n" * 10, encoding="utf-8")
+        (own / f"{split}.en").write_text("March\n" * 10, encoding="utf-8")
+    refused(run(*other, "--from", model), "en to de", "en to fr")
     for split in ("train", "valid"):
         (own / f"{split}.en").write_text("καλημέρα κόσμε\n" * 10, encoding="utf-8")
         (own / f"{split}.de").write_text("März\n" * 10, encoding="utf-8")

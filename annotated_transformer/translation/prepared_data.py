@@ -42,6 +42,16 @@ class InitFrom:
             digest.update(weight.detach().cpu().numpy().tobytes())
         return {"model": self.name, "weights_sha256": digest.hexdigest()}
 
+    def facing(self, src: str, tgt: str) -> "InitFrom":
+        """The same weights for the reverse direction, if that is what is asked for.
+
+        Both directions can share them where the languages share one vocabulary.
+        """
+        text = self.tokenizer
+        if not text.joint or (text.tgt_lang, text.src_lang) != (src, tgt):
+            return self
+        return replace(self, tokenizer=replace(text, src_lang=src, tgt_lang=tgt))
+
     def carried(self) -> PairTokenizer:
         """Its tokenizer, with a card that says where the new model comes from."""
         if not self.tokenizer.card:

@@ -166,7 +166,8 @@ def prepare(
     overwrite: bool = False,
 ) -> Run:
     """A run ready for `fit`: its data in its folder, the model from the recipe's seed
-    or, with its tokenizer, from `init_from`.
+    or, with its tokenizer, from `init_from`, which may be of the reverse direction if
+    both languages share its vocabulary.
 
     `train` and `valid` are read more than once: lists, or corpora that can be read
     again. `device` is a GPU where there is one, unless named. `overwrite` deletes the
@@ -178,6 +179,7 @@ def prepare(
         problem = "train and valid are read more than once"
         raise UserError(f"{problem}: give lists or corpora, not iterators")
     if init_from:
+        init_from = init_from.facing(plan.src, plan.tgt)
         check_start(plan, init_from, train)
     folder, world = Path(folder), join_world(plan.training.timeout, device)
     here = world.device.type == "cpu" and not plan.training.sharded
