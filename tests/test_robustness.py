@@ -10,7 +10,7 @@ from tiny_run import fit, start
 from annotated_transformer import load
 from annotated_transformer.data.text_files import read_table
 from benchmarks import record
-from benchmarks.paper import everyday
+from benchmarks.paper import everyday, reverse_direction
 from benchmarks.paper.robustness import (
     CARRIERS,
     NOISE,
@@ -20,6 +20,8 @@ from benchmarks.paper.robustness import (
     sixty,
     unseen_names,
 )
+
+GERMAN = reverse_direction.CARRIERS
 
 
 @pytest.mark.parametrize(
@@ -106,3 +108,24 @@ def test_a_trial_measures_a_run_and_ships_nothing(tmp_path, data_root, monkeypat
     text = (out / "model" / "card.md").read_text("utf-8")
     assert "of 6 sentences" in text and "{" not in text
     assert load(out / "model", device="cpu").tokenizer.tgt_lang == "de"
+
+
+@pytest.mark.filterwarnings("ignore:passed as unknown")
+def test_a_trial_of_the_reverse_direction(tmp_path, data_root, monkeypatch):
+    monkeypatch.setattr(reverse_direction, "TRIAL", 6)
+    monkeypatch.setattr(reverse_direction, "ROOT", tmp_path / "nowhere")
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "nowhere")
+    fit(start(tmp_path / "run"))
+    out = tmp_path / "trial"
+    reverse_direction.main([str(tmp_path / "run"), "--trial", str(out)])
+    assert not (tmp_path / "nowhere").exists()
+    typed = json.loads((out / "robustness.json").read_text("utf-8"))
+    assert typed["copying"].keys() == {"names", "numbers"}
+    text = (out / "model" / "card.md").read_text("utf-8")
+    assert "from German to English" in text and "{" not in text
+
+
+def test_german_sentences_for_names_are_new_to_the_model():
+    frames = {re.sub(r"{\w+}", "{}", row["de"]) for row in read_table("frames.tsv")}
+    assert not frames & {text for each in GERMAN.values() for text in each}
+    assert GERMAN.keys() == CARRIERS.keys()

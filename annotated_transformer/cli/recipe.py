@@ -103,6 +103,35 @@ def training_pairs(
     return train, dev
 
 
+def distilled_pairs(
+    pairs: tuple[Pairs, Pairs],
+    plan: "Recipe",
+    teacher: str,
+    device: str | None,
+    dry_run: bool = False,
+) -> tuple[Pairs, Pairs]:
+    """The same with a teacher's translations on the training side; a few, to try it.
+
+    On a GPU it translates in bfloat16.
+    Raises: UserError for a teacher of other languages.
+    """
+    from ..after.distillation import with_teacher
+    from ..devices import find_device
+    from ..translation.task import FirstPairs
+    from ..translation.translator import Translator
+
+    dtype = "bfloat16" if find_device(device).type == "cuda" else "float32"
+    opened = Translator.from_pretrained(teacher, device=device, dtype=dtype)
+    text = opened.tokenizer
+    if (text.src_lang, text.tgt_lang) != (plan.src, plan.tgt):
+        raise UserError(
+            f"the teacher {teacher} translates {text.src_lang} to {text.tgt_lang}, and "
+            f"the text is {plan.src} to {plan.tgt}: choose another one"
+        )
+    train = FirstPairs(pairs[0], 2_000) if dry_run else pairs[0]
+    return with_teacher(train, teacher, opened), pairs[1]
+
+
 def with_parts(architecture: Any, parts: str) -> Any:
     """The architecture with these parts of today, named with commas between them.
 

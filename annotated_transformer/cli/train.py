@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .options import RECIPES, TRAINING, Given, Group, app, option, with_groups
-from .recipe import open_start, plan_training, training_pairs
+from .recipe import distilled_pairs, open_start, plan_training, training_pairs
 from .training import run_folder, train_run
 
 Source = Annotated[
@@ -45,6 +45,14 @@ Parts = Annotated[
         "grouped-queries, no-biases.",
     ),
 ]
+Teacher = Annotated[
+    str | None,
+    typer.Option(
+        "--teacher",
+        help="A trained model, larger than the new one, whose translations of the "
+        "training text the new one learns from: any that translate opens.",
+    ),
+]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -60,6 +68,7 @@ DryRun = Annotated[
 def train(
     source: Source,
     start_from: InitFrom = None,
+    teacher: Teacher = None,
     parts: Parts = None,
     dry_run: DryRun = False,
     *,
@@ -68,8 +77,7 @@ def train(
 ) -> int:
     """Train a translation model. The same command goes on from the last checkpoint.
 
-    Ctrl-C, or SIGTERM, saves the run and ends with status 130; a second one ends at
-    once, and the run goes on from its last checkpoint.
+    Ctrl-C, or SIGTERM, saves the run and ends with status 130; a second one, at once.
 
     **Examples**
 
@@ -86,6 +94,8 @@ def train(
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         pairs = training_pairs(plan, own["valid"], training["root"])
+        if teacher:
+            pairs = distilled_pairs(pairs, plan, teacher, training["device"], dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             show(rehearse(plan, folder, *pairs, training["device"], start))

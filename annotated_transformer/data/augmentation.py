@@ -12,6 +12,7 @@ another are from CLDR.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from random import Random
 from zlib import crc32
 
@@ -290,6 +291,18 @@ def augmented(
                 yield _with_slips(english, rng), german
             else:
                 yield _with_slips(german, rng), english
+
+
+@dataclass(frozen=True)
+class VariedPairs:
+    """Pairs that are `augmented` at each reading, every time in the same way."""
+
+    pairs: Iterable[Pair]
+    langs: Pair
+    copies: int
+
+    def __iter__(self) -> Iterator[Pair]:
+        return augmented(self.pairs, self.langs, self.copies)
 
 
 def _varied(pairs: list[Pair], rng: Random) -> Iterator[Pair]:

@@ -9,7 +9,7 @@ from itertools import combinations, islice
 from pathlib import Path
 
 from ..errors import UserError, nearest
-from .augmentation import augmented
+from .augmentation import VariedPairs
 from .near_copies import split_pairs
 from .pairs import parallel_files
 from .published_files import DataFile, data_files, find_file
@@ -198,7 +198,7 @@ def load_corpus(
         extra = phrases if name == "everyday" else ()
         chosen = CorpusPairs(partial(split_pairs, files, split, (src, tgt), extra))
         if (name, split) == ("everyday", "train"):
-            return CorpusPairs(partial(augmented, chosen, (src, tgt), COPIES))
+            return VariedPairs(chosen, (src, tgt), COPIES)
         return chosen
     return files
 

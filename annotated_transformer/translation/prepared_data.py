@@ -1,7 +1,7 @@
 """The data of a translation run: vocabulary and tokenized pairs, in a folder."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,14 +72,23 @@ def describe_data(
     sides = (("train", train), ("valid", valid))
     files = {name: _files(each) for name, each in sides if _files(each)}
     found |= {"files": files} if files else {}
+    for each in _within(train):
+        found |= getattr(each, "origin", dict)()
     return found | ({"init_from": start.describe()} if start else {})
 
 
 def _files(pairs: Pairs) -> dict[str, dict[str, Any]]:
     """Size and hash of the files that the pairs are read from."""
-    if not isinstance(pairs, ParallelFiles):
-        return {}
-    return {path.name: fingerprint(path) for path in (pairs.src_path, pairs.tgt_path)}
+    own = [each for each in _within(pairs) if isinstance(each, ParallelFiles)]
+    paths = [path for each in own for path in (each.src_path, each.tgt_path)]
+    return {path.name: fingerprint(path) for path in paths}
+
+
+def _within(pairs: Pairs) -> Iterator[Pairs]:
+    """The pairs, and those that they are made of: varied, or a teacher's."""
+    yield pairs
+    if inner := getattr(pairs, "pairs", None):
+        yield from _within(inner)
 
 
 def check_data(folder: Path, wanted: dict[str, Any]) -> None:
@@ -134,7 +143,7 @@ def prepare_data(
         _tokenized(folder / name, pairs, tokenizer, plan.max_tokens)
         for name, pairs in (("train", train), ("valid", valid))
     ]
-    names = ("files", "init_from")
+    names = ("files", "teacher", "init_from")
     record: dict[str, Any] = {n: wanted[n] for n in names if n in wanted}
     return tokenizer, sides[0], sides[1], record
 

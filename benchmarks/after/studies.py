@@ -1,16 +1,17 @@
 """Studies: sides that are compared, the rates each tries, the runs that are missing.
 
 All sides of a study try the same learning rates, on a seed that isn't used again; a
-rate is chosen by the loss on the validation split. While the best rate of a side is the
-smallest or the largest that was tried, all sides of its study try one more. Then each
-side runs with its best rate and every seed. A run that has its record is left alone, so
-the same command finishes what is missing.
+rate is chosen by its cost on the validation split, mostly the loss. While the best rate
+of a side is the smallest or the largest that was tried, all sides of its study try one
+more. Then each side runs with its best rate and every seed. A run that has its record
+is left alone, so the same command finishes what is missing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ class Study:
     rates: tuple[float, ...]
     updates: int
     seeds: tuple[int, ...] = (1, 2, 3)
+    cost: Callable[[Case], float] = itemgetter("validation_loss")
 
 
 def due(name: str, study: Study, runs: Sequence[Case]) -> list[Case]:
@@ -48,7 +50,7 @@ def due(name: str, study: Study, runs: Sequence[Case]) -> list[Case]:
     if first := missing(rates):
         return first
     best = {
-        side: min(rates, key=lambda rate: tried[side, rate]["validation_loss"])
+        side: min(rates, key=lambda rate: study.cost(tried[side, rate]))
         for side in study.sides
     }
     if more := missing(beyond(rates, best.values())):

@@ -100,7 +100,8 @@ def evaluate(
     limit: int | None = None,
 ) -> dict:
     """BLEU (13a) and the share of exact translations of a split."""
-    sources, targets = sides(corpus, split, limit)
+    both = sides(corpus, split, limit)
+    sources, targets = both if translator.tokenizer.src_lang == "en" else both[::-1]
     outputs = translator.translate(sources, options, split=True)
     exact = sum(a == b for a, b in zip(outputs, targets, strict=True)) / len(sources)
     return {
@@ -136,10 +137,9 @@ def copied(rows: dict[str, dict]) -> str:
     return per_cent(whole / sum(row["sentences"] for row in rows.values()))
 
 
-def card(found: dict, typed: dict) -> str:
-    """What the shipped model says about itself, with the scores of both records."""
+def card(text: str, found: dict, typed: dict, **more: object) -> str:
+    """What a model says about itself, with the scores of both records."""
     tests, sizes = found["tests"], found["run"]["architecture"]
-    judged = typed["sixty"]
     numbers = (
         f"of {KINDS[kind]} {per_cent(row['copied'])}"
         for kind, row in typed["copying"]["numbers"].items()
@@ -147,7 +147,7 @@ def card(found: dict, typed: dict) -> str:
     changes = (
         f"{kind} {row['difference']:+.1f}" for kind, row in typed["noise"].items()
     )
-    text = CARD.format(
+    text = text.format(
         layers=sizes["N"],
         d_model=sizes["d_model"],
         pieces=f"{sizes['tgt_vocab_size']:,}",
@@ -160,12 +160,10 @@ def card(found: dict, typed: dict) -> str:
         captions=tests["Multi30k"]["bleu"],
         news=tests["newstest2014"]["bleu"],
         phrases=per_cent(tests["phrasebook"]["exact"]),
-        right=judged["right"],
-        asked=judged["sentences"],
-        kinds=", ".join(f"{kind} {count}" for kind, count in judged["kinds"].items()),
         names=copied(typed["copying"]["names"]),
         numbers=", ".join(numbers),
         noise=", ".join(changes).replace("-", "−"),
+        **more,
     )
     parts = (
         textwrap.fill(part, 88, break_on_hyphens=False) for part in text.split("\n\n")
@@ -188,12 +186,9 @@ def measured(run: Path, shipped: Path, limit: int | None) -> dict:
     float32 = Translator.from_pretrained(run / "model", engine="torch")
     own = ("tatoeba", "test", SearchOptions(), limit)
     tried = choose(float32, limit)
-    alpha, made = tried[0]["alpha"], read_json(run / "run.json")
-    earlier = read_json(FIRST)["updates"] if "init_from" in made["data"] else 0
+    alpha = tried[0]["alpha"]
     return {
-        "command": f"{FIRST_RUN}; {GONE_ON} --out {run}; {command()}",
-        "run": made,
-        "earlier_updates": earlier,
+        "run": read_json(run / "run.json"),
         "updates": log[-1]["step"],
         "seconds": log[-1]["seconds"],
         "validation": [row for row in log if row["event"] == "validation"][-1],
@@ -220,9 +215,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         results, shipped, limit = given.trial, given.trial / "model", TRIAL
     results.mkdir(parents=True, exist_ok=True)
     ship(given.run / "model", shipped)
-    found = measured(given.run, shipped, limit)
+    found = {
+        "command": f"{FIRST_RUN}; {GONE_ON} --out {given.run}; {command()}",
+        "earlier_updates": read_json(FIRST)["updates"],
+        **measured(given.run, shipped, limit),
+    }
     typed = measure(shipped, limit)
-    text = card(found, typed)
+    judged = typed["sixty"]
+    kinds = ", ".join(f"{kind} {count}" for kind, count in judged["kinds"].items())
+    asked = {"right": judged["right"], "asked": judged["sentences"], "kinds": kinds}
+    text = card(CARD, found, typed, **asked)
     (shipped / "card.md").write_text(text, encoding="utf-8")
     write_manifest(shipped, "benchmarks.paper.everyday")
     for name, record in {"record": found, "robustness": typed}.items():

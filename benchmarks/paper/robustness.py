@@ -17,7 +17,7 @@ import re
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -51,6 +51,7 @@ NOISE: dict[str, Noise] = {
     "doubled spaces": lambda text, rng: text.replace(" ", "  "),
     "one typo": typo,
 }
+Carriers = Mapping[str, Sequence[str]]
 # Sentences for names and numbers; none is in frames.tsv.
 PERSONS = (
     "I have known {} for years.",
@@ -59,7 +60,7 @@ PERSONS = (
     "We are waiting for {}.",
     "{}'s car is very old.",
 )
-CARRIERS = {
+CARRIERS: Carriers = {
     "first name": PERSONS,
     "surname": (
         "Mr. {} is our neighbour.",
@@ -169,7 +170,9 @@ def in_rows(lines: list[str], count: int) -> list[str]:
 # -- copying ---------------------------------------------------------------------------
 
 
-def unseen_names(rng: Random, known: str, count: int) -> list[Asked]:
+def unseen_names(
+    rng: Random, known: str, count: int, carriers: Carriers = CARRIERS
+) -> list[Asked]:
     """Sentences with names that training held out and its text lacks, by kind.
 
     A quarter of each kind where there are so many, and invented ones for the rest.
@@ -181,24 +184,24 @@ def unseen_names(rng: Random, known: str, count: int) -> list[Asked]:
         new = [name for name in both if not words >= set(re.findall(r"\w+", name[0]))]
         asked = [
             (kind, text.format(english), german)
-            for text, (english, german) in product(CARRIERS[kind], new)
+            for text, (english, german) in product(carriers[kind], new)
         ]
         found += rng.sample(asked, min(len(asked), count // 4))
     while len(found) < count:
         word = invented_word(rng)
         if word not in words:
-            text = rng.choice(CARRIERS["invented"])
+            text = rng.choice(carriers["invented"])
             found.append(("invented", text.format(word), word))
     return found
 
 
-def numbers(rng: Random, count: int) -> list[Asked]:
+def numbers(rng: Random, count: int, carriers: Carriers = CARRIERS) -> list[Asked]:
     """Sentences with numbers, prices, times, years and addresses."""
     values, found = Names(rng), []
     for place in range(count):
         kind = NUMBERS[place % len(NUMBERS)]
         value, _ = values.fill("number" if kind == "price" else kind)
-        found.append((kind, rng.choice(CARRIERS[kind]).format(value), value))
+        found.append((kind, rng.choice(carriers[kind]).format(value), value))
     return found
 
 
