@@ -58,7 +58,7 @@ NAME, PEOPLE, TAUGHT = "text", "people", "the teacher"
 STUDY = Study(
     {PEOPLE: (), TAUGHT: ()},
     rates=(0.003, 0.006, 0.012),
-    updates=600,
+    updates=800,
     cost=lambda run: -run["validation_bleu"],
 )
 EXAMPLES = ("I have to go.", "I don't care.", "Come in.")
