@@ -9,6 +9,7 @@ from tiny_run import fit, start
 
 from annotated_transformer import load
 from annotated_transformer.data.text_files import read_table
+from annotated_transformer.files import read_card, read_json
 from benchmarks import record
 from benchmarks.paper import everyday, reverse_direction
 from benchmarks.paper.robustness import (
@@ -20,6 +21,7 @@ from benchmarks.paper.robustness import (
     sixty,
     unseen_names,
 )
+from benchmarks.record import RESULTS, ROOT
 
 GERMAN = reverse_direction.CARRIERS
 
@@ -129,3 +131,12 @@ def test_german_sentences_for_names_are_new_to_the_model():
     frames = {re.sub(r"{\w+}", "{}", row["de"]) for row in read_table("frames.tsv")}
     assert not frames & {text for each in GERMAN.values() for text in each}
     assert GERMAN.keys() == CARRIERS.keys()
+
+
+def test_the_reverse_model_translates_and_its_card_is_its_record():
+    folder = ROOT / "models" / "tatoeba-de-en"
+    translator = load(folder, device="cpu")
+    assert translator.translate("Wo ist der Bahnhof?") == "Where is the station?"
+    found = read_json(RESULTS / "runs" / "tatoeba-de-en" / "record.json")
+    scores = found["as_shipped"]["bleu"], found["tests"]["newstest2014"]["bleu"]
+    assert all(str(score) in read_card(folder) for score in scores)

@@ -195,9 +195,19 @@ def phrasebook() -> str:
 
 def everyday() -> str:
     """The model for everyday sentences on its own test split and on others."""
-    found = record("runs/tatoeba-en-de/record.json")
     short = record("runs/tatoeba-en-de/bands.json")["newstest2014"]["brevity_penalty"]
     titles = {"newstest2014": f"newstest2014 (brevity penalty {short:.2f})"}
+    return shipped_model("tatoeba-en-de", titles)
+
+
+def reverse() -> str:
+    """The model of the reverse direction on the same splits."""
+    return shipped_model("tatoeba-de-en", {})
+
+
+def shipped_model(run: str, titles: dict[str, str]) -> str:
+    """The scores of a model as it is stored, with titles for its test sets."""
+    found = record(f"runs/{run}/record.json")
     sets = {
         f"{titles.get(name, name)}, α = {found['chosen']['alpha']}": each
         for name, each in found["tests"].items()
@@ -437,7 +447,7 @@ def highlights() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        highlights, scoreboard, multi30k, phrasebook, everyday, bands, typed,
+        highlights, scoreboard, multi30k, phrasebook, everyday, reverse, bands, typed,
         newstest, training,
         translating, through_ctranslate2, race, memory, recipes, attacks,
     )
