@@ -61,6 +61,7 @@ STUDY = Study(
     updates=2_000,
     cost=lambda run: -run["validation_bleu"],
 )
+SHOWN = 5  # of people's translations of each example
 EXAMPLES = (
     "We have to stop it.",
     "You did that on purpose.",
@@ -128,7 +129,11 @@ def about_texts() -> dict[str, Any]:
         "with several": sum(len(each) > 1 for each in by_source.values()),
         "teacher writes what a person wrote": round(same / len(by_source), 4),
         "examples": {
-            source: {PEOPLE: by_source[source], TAUGHT: taught.get(source)}
+            source: {
+                PEOPLE: by_source[source][:SHOWN],
+                "in all": len(by_source[source]),
+                TAUGHT: taught.get(source),
+            }
             for source in EXAMPLES
         },
     }
