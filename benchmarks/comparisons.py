@@ -227,14 +227,14 @@ def since_2017() -> list[Comparison]:
         names = list(dict.fromkeys(each["side"] for each in here))
         for score in ("test_loss", "bleu"):
             if any(score in each for each in here):
-                sides = tuple(since_2017_side(name, here, score) for name in names)
+                sides = tuple(study_side(name, here, score) for name in names)
                 told = f"since 2017, {study}, {score.replace('_', ' ')}"
                 found.append(Comparison(told, score, sides, unit="updates"))
     return found
 
 
-def since_2017_side(name: str, runs: Sequence[Record], score: str) -> Side:
-    """One side, whose rate was tuned on seed 0 by the loss on the validation split."""
+def study_side(name: str, runs: Sequence[Record], score: str) -> Side:
+    """One side of a study, whose rate was tuned on seed 0 by the validation split."""
     own = [each for each in runs if each["side"] == name]
     tuning = [each for each in own if each["seed"] == 0]
     final = sorted((r for r in own if r["seed"] != 0), key=lambda run: run["seed"])

@@ -9,11 +9,11 @@ benchmarks/after/studies.py says, by greedy BLEU on the validation split, and ea
 is measured on the test split: BLEU with a beam of 4 (α = 0.6) and greedily, and the
 loss on people's translations. Each worker has one thread.
 
-Adds a line for each run to results/after/distillation.jsonl and writes
-results/after/distillation.json, what the teacher made of the text, which
-nbs/after/distillation.ipynb shows. Tatoeba is downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Keeps the teacher's
-translations in runs/distillation. Takes an hour and a half on two cores.
+Adds each run to distillation.jsonl in results/after, and writes there in
+distillation.json what the teacher made of the text, which nbs/after/distillation.ipynb
+shows. Tatoeba is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds
+it. Keeps the teacher's translations in runs/distillation. Takes an hour and a half on
+two cores.
 """
 
 import time
