@@ -128,6 +128,7 @@ def about_texts() -> dict[str, Any]:
         "sources": len(by_source),
         "with several": sum(len(each) > 1 for each in by_source.values()),
         "teacher writes what a person wrote": round(same / len(by_source), 4),
+        "teacher's losses": teacher_losses(),
         "examples": {
             source: {
                 PEOPLE: by_source[source][:SHOWN],
@@ -137,6 +138,26 @@ def about_texts() -> dict[str, Any]:
             for source in EXAMPLES
         },
     }
+
+
+def teacher_losses() -> dict[str, float]:
+    """The teacher's loss on translations of 500 validation sentences, nats a token.
+
+    People's translations, its own by beam search, and its own as it draws them.
+    """
+    teacher = load(TEACHER, device="cpu", engine="torch")
+    sources, targets = sides(CORPUS, VALID, 500)
+    written = {
+        PEOPLE: targets,
+        "beam search": teacher.translate(sources, BEAM),
+        "sampling": teacher.translate(sources, temperature=1.0, seed=1),
+    }
+    losses = {}
+    for name, outputs in written.items():
+        scores = teacher.score(sources, outputs)
+        tokens = sum(len(score.tokens) for score in scores)
+        losses[name] = round(-sum(score.total for score in scores) / tokens, 3)
+    return losses
 
 
 # -- one run ---------------------------------------------------------------------------
