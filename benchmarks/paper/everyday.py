@@ -204,6 +204,20 @@ def measured(run: Path, shipped: Path, limit: int | None) -> dict:
     }
 
 
+def publish(shipped: Path, text: str, maker: str) -> None:
+    """Put the card beside the model, and a manifest that says who made them."""
+    (shipped / "card.md").write_text(text, encoding="utf-8")
+    write_manifest(shipped, maker)
+    print(text)
+
+
+def keep(run: Path, results: Path, **records: dict) -> None:
+    """Write the records, and the run's log beside them."""
+    for name, record in records.items():
+        save(f"{results.resolve()}/{name}.json", record, "tokenizers", "sacrebleu")
+    shutil.copy(run / "log.jsonl", results)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Ship, score, and write the records."""
     parser = command_line(__doc__)
@@ -225,12 +239,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     kinds = ", ".join(f"{kind} {count}" for kind, count in judged["kinds"].items())
     asked = {"right": judged["right"], "asked": judged["sentences"], "kinds": kinds}
     text = card(CARD, found, typed, **asked)
-    (shipped / "card.md").write_text(text, encoding="utf-8")
-    write_manifest(shipped, "benchmarks.paper.everyday")
-    for name, record in {"record": found, "robustness": typed}.items():
-        save(f"{results.resolve()}/{name}.json", record, "tokenizers", "sacrebleu")
-    shutil.copy(given.run / "log.jsonl", results)
-    print(text)
+    publish(shipped, text, "benchmarks.paper.everyday")
+    keep(given.run, results, record=found, robustness=typed)
 
 
 if __name__ == "__main__":

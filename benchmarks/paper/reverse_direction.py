@@ -12,15 +12,14 @@ and models/tatoeba-de-en, outside the package, with its card; with `--trial FOLD
 of it there, from a few sentences of each split.
 """
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from annotated_transformer.files import read_json, write_manifest
+from annotated_transformer.files import read_json
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
-from benchmarks.paper.everyday import TRIAL, card, measured, ship
+from benchmarks.paper.everyday import TRIAL, card, keep, measured, publish, ship
 from benchmarks.paper.robustness import (
     SENTENCES,
     copying,
@@ -29,7 +28,7 @@ from benchmarks.paper.robustness import (
     translated,
     unseen_names,
 )
-from benchmarks.record import RESULTS, ROOT, command, command_line, folder, save
+from benchmarks.record import RESULTS, ROOT, command, command_line, folder
 
 NAME = "tatoeba-de-en"
 FORWARD = RESULTS / "runs" / "tatoeba-en-de" / "record.json"
@@ -140,12 +139,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, key in {"earlier": "earlier_updates", "steps": "updates"}.items()
     }
     text = card(CARD, found, robust, **updates)
-    (shipped / "card.md").write_text(text, encoding="utf-8")
-    write_manifest(shipped, "benchmarks.paper.reverse_direction")
-    for name, record in {"record": found, "robustness": robust}.items():
-        save(f"{results.resolve()}/{name}.json", record, "tokenizers", "sacrebleu")
-    shutil.copy(given.run / "log.jsonl", results)
-    print(text)
+    publish(shipped, text, "benchmarks.paper.reverse_direction")
+    keep(given.run, results, record=found, robustness=robust)
 
 
 if __name__ == "__main__":
