@@ -35,6 +35,7 @@ from annotated_transformer.translation.confidence import DOUBTFUL
 from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.search import greedy
+from annotated_transformer.translation.translator import Translator
 from tools import live
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,8 +59,9 @@ function answer(model, { text, ids, target, options, switches }) {
   }
   if (!options) return { ids: source, text: model.tokenizer.decode(source) };
   const found = Transformer.translate(model, source, options, off);
-  const { tokens, score, finished } = found;
-  return { ids: source, tokens, text: model.tokenizer.decode(tokens), score, finished };
+  const { tokens, score, finished } = found, written = model.tokenizer.decode(tokens);
+  const whole = text && model.tokenizer.putBack(written, text);
+  return { ids: source, tokens, text: written, whole, score, finished };
 }
 """
 IN_NODE = """
@@ -198,6 +200,18 @@ def test_texts_are_cut_as_the_library_cuts_them(
     expected = tokenizer.encode_source([" ".join(text.split()) for text in texts])
     assert [each["ids"] for each in found] == expected
     assert [each["text"] for each in found] == tokenizer.decode(expected)
+
+
+@needs_node
+@pytest.mark.filterwarnings("ignore:passed as unknown")
+def test_unknown_characters_are_put_back_as_in_python(page_file):
+    texts = ["Does Dr. Šmíd speak German?", "ȘMÍD AND ÇORLU SAID: ❤", "[unk] is a ☃."]
+    texts += ["S\u030cmid likes 北 and 京."]
+    options = {"size": 4, "alpha": 0.6}
+    found = in_node(page_file, [{"text": each, "options": options} for each in texts])
+    python = Translator.from_pretrained(FOLDER, engine="torch")
+    assert [each["whole"] for each in found] == python.translate(texts)
+    assert sum(each["whole"] != each["text"] for each in found) == 3
 
 
 # -- translations ----------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_specials_typed_as_text_are_text(joint, tmp_path):
 
 
 def test_unknown_characters_are_named_and_shown(joint):
-    assert joint.unknown_characters("a ☃ and ☃, 北") == ["☃", "北"]
+    assert joint.unknown_characters("a ☃ and ☃, 北") == ["☃", "☃", "北"]
     assert joint.unknown_characters(PAIRS[0][0]) == []
     assert UNK in joint.encode_source(["☃"])[0]
     assert joint.decode([[UNK, EOS]]) == ["[unk]"]

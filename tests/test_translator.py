@@ -10,11 +10,12 @@ from html import unescape
 import pytest
 import torch
 
+from annotated_transformer import load
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.attention_weights import record_attention
-from annotated_transformer.translation.lines import split_sentences
+from annotated_transformer.translation.lines import put_back, split_sentences
 from annotated_transformer.translation.model_search import teacher_forcing
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.search import beam
@@ -267,6 +268,34 @@ def test_attention_of_a_model_in_training_is_refused(translator):
 )
 def test_sentences_end_where_the_rule_says(text, parts):
     assert split_sentences(text) == parts
+
+
+@pytest.mark.filterwarnings("ignore:passed as unknown")
+@pytest.mark.parametrize(
+    "text, kept",
+    [
+        ("Does Dr. Šmíd speak German?", "Šmíd"),
+        ("DOES DR. ȘMÍD SPEAK GERMAN?", "șmíd"),
+        ("S\u030cmid is here.", "Šmid"),
+        ("I love you ❤.", "❤"),
+    ],
+)
+def test_unknown_characters_are_put_back(text, kept):
+    """Where the model copies them: in translations, n-best lists and confidence."""
+    everyday = load("tatoeba-en-de", device="cpu", engine="torch")
+    found = everyday.translate(text)
+    assert kept in found and "[unk]" not in found
+    assert everyday.n_best(text)[0].text == found
+    sure = everyday.confidence(text)
+    assert sure.text == found == " ".join(word for word, _ in sure.words)
+    assert any("[unk]" in each for each in everyday.attention(text).target)
+
+
+def test_put_back_goes_in_order(translator):
+    tokenizer = translator.tokenizer
+    assert put_back("a [unk] b [unk]", "☃ c 漢", tokenizer) == "a ☃ b 漢"
+    assert put_back("[unk] [unk]", "☃", tokenizer) == "☃ [unk]"
+    assert put_back("[unk]", "[unk] ☃", tokenizer) == "[unk]"
 
 
 def test_unknown_characters_pass_with_one_warning(translator):

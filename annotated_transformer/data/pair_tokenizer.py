@@ -147,12 +147,12 @@ class PairTokenizer:
         return _names(self.target.encode(self.prepare([text], self.tgt_lang)[0]))
 
     def unknown_characters(self, text: str) -> list[str]:
-        """The characters of a source text that the vocabulary lacks, each once."""
+        """The characters of a source text that the vocabulary lacks, in order."""
         prepared = self.prepare_source([text])[0]
         if self.source.normalizer:  # a tokenizer of another program may have none
             prepared = self.source.normalizer.normalize_str(prepared)
-        seen = dict.fromkeys(prepared)
-        return [letter for letter in seen if self.source.token_to_id(letter) is None]
+        known = self.source.token_to_id
+        return [letter for letter in prepared if known(letter) is None]
 
     def check_trainable(self) -> None:
         """Raises: UserError for a tokenizer that a model can't be trained with."""

@@ -112,7 +112,7 @@ class MarianTokenizer(PairTokenizer):
         """Code and characters that the source's vocabulary lacks, or else pieces."""
         code, rest = split_code(text)
         lacking = [code] * (bool(code) and code not in self.source.vocab)
-        for character in dict.fromkeys(rest):
+        for character in rest:
             if self.unk_id in self.source.encode(character):
                 lacking.append(character)
         pieces = dict.fromkeys(self.source.cut(rest))

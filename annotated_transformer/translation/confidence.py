@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
-from .lines import Found
+from .lines import Found, put_back
 from .model_search import teacher_forcing
 from .options import length_batches
 from .step_model import check_numbers
@@ -112,11 +112,11 @@ def confidences(
     model: Any, tokenizer: PairTokenizer, lines: list[Found], batch_tokens: int
 ) -> Iterator[Confidence]:
     """That of the best translation of each line, by one more pass of the model."""
-    best = [(row, found[0]) for parts in lines for row, found in parts]
+    best = [(row, found[0]) for _, parts in lines for row, found in parts]
     sources = [row for row, _ in best]
     targets = [each.tokens + [model.config.eos_id] * each.finished for _, each in best]
     scores = iter(teacher_forced_batches(model, sources, targets, batch_tokens))
-    for parts in lines:
+    for line, parts in lines:
         texts, words, total = [], [], 0.0
         for _, found in parts:
             ids, log_probs = found[0].tokens, next(scores)
@@ -124,4 +124,7 @@ def confidences(
             texts.append(text)
             words += word_probabilities(tokenizer, text, ids, log_probs)
             total += sum(log_probs)
-        yield Confidence(" ".join(texts), words, total)
+        whole = put_back(" ".join(texts), line, tokenizer)
+        probabilities = (probability for _, probability in words)
+        named = zip(WORD.findall(whole), probabilities, strict=True)
+        yield Confidence(whole, list(named), total)

@@ -11,7 +11,8 @@ from ..data.pair_tokenizer import PairTokenizer
 from ..errors import UserError
 from .search import Hypothesis
 
-Found = list[tuple[list[int], list[Hypothesis]]]  # of a line: each row, what it gave
+# A line, and each of its rows with what was found for it.
+Found = tuple[str, list[tuple[list[int], list[Hypothesis]]]]
 
 
 def as_list(texts: str | Sequence[str]) -> list[str]:
@@ -223,7 +224,7 @@ class Translation:
 
 def warn_of_cuts(lines: list[Found], first_line: int) -> None:
     """A warning for each line whose best translation is unfinished."""
-    for number, parts in enumerate(lines, start=first_line):
+    for number, (_, parts) in enumerate(lines, start=first_line):
         if not all(found[0].finished for _, found in parts):
             warnings.warn(
                 f"line {number}: the translation reached its limit and was cut there",
@@ -240,6 +241,17 @@ def to_translations(
         Translation(text, h.score, h.log_probability, h.finished)
         for text, h in zip(texts, found, strict=True)
     ]
+
+
+def put_back(text: str, line: str, tokenizer: PairTokenizer) -> str:
+    """A translation with the line's unknown characters where it has [unk], in order.
+
+    An [unk] more than the line has such characters stays.
+    """
+    if "[unk]" not in text or "[unk]" in line:
+        return text
+    letters = iter(tokenizer.unknown_characters(line))
+    return re.sub(r"\[unk\]", lambda found: next(letters, found[0]), text)
 
 
 def join_parts(parts: list[list[Translation]]) -> list[Translation]:

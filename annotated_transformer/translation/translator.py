@@ -1,6 +1,7 @@
 """§6.1: a text goes in, its translation comes out."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, overload
 
@@ -28,6 +29,7 @@ from .lines import (
     as_list,
     in_chunks,
     join_parts,
+    put_back,
     source_rows,
     to_translations,
     warn_of_cuts,
@@ -44,9 +46,10 @@ class Translator(PretrainedModel):
 
     Every method takes a text or a list of texts, and answers in kind. A line that can't
     be answered raises a UserError that names it; a blank line has a blank translation.
-    Characters that the model never saw pass as unknown, with one warning at the end;
-    `strict` refuses them. How to search is said by keywords, those of `SearchOptions`:
-    `translate(text, beam_size=1)`, `translate(text, temperature=1.0, seed=1)`.
+    Characters that the model never saw pass as unknown, with one warning at the end,
+    and are put back where the model copies them; `strict` refuses them. How to search
+    is said by keywords, those of `SearchOptions`: `translate(text, beam_size=1)`,
+    `translate(text, temperature=1.0, seed=1)`.
     """
 
     config_class: ClassVar[Any] = TransformerConfig
@@ -367,9 +370,12 @@ class Translator(PretrainedModel):
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first."""
         for chunk in self._search(lines, options, split, strict, lines_at_once):
-            for parts in chunk:
+            for line, parts in chunk:
                 each = [to_translations(found, self.tokenizer) for _, found in parts]
-                yield join_parts(each)
+                yield [
+                    replace(one, text=put_back(one.text, line, self.tokenizer))
+                    for one in join_parts(each)
+                ]
 
     def _search(
         self,
@@ -386,7 +392,10 @@ class Translator(PretrainedModel):
                 parts = self._rows(chunk, unknown, split, number)
                 rows = [row for part in parts for row in part]
                 found = iter(self.engine.search(rows, options) if rows else [])
-                ready = [[(row, next(found)) for row in part] for part in parts]
+                ready = [
+                    (line, [(row, next(found)) for row in part])
+                    for line, part in zip(chunk, parts, strict=True)
+                ]
                 warn_of_cuts(ready, number)
                 yield ready
                 number += len(chunk)

@@ -388,15 +388,17 @@ var makeTransformer = () => {
     const normal = steps(NORMALIZERS, settings.normalizer);
     const back = steps(DECODERS, settings.decoder);
     const { pattern: pieces } = settings.pre_tokenizer;
+    const prepared = (text, side) => {
+      // White space as Python counts it, each run of it one space.
+      const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
+        .replace(/^ | $/g, "");
+      const tidyText = tidy && side === "source" ? tidied(clean) : clean;
+      return normal.reduce((line, change) => change(line), tidyText);
+    };
     return {
       names,
       encode(text, side = "source") {
-        // White space as Python counts it, each run of it one space.
-        const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
-          .replace(/^ | $/g, "");
-        const tidyText = tidy && side === "source" ? tidied(clean) : clean;
-        const ready = normal.reduce((line, change) => change(line), tidyText);
-        const words = ready.match(pattern(pieces)) || [];
+        const words = prepared(text, side).match(pattern(pieces)) || [];
         const tokens = words.flatMap((word) =>
           merged(Array.from(word, (letter) => (letter in vocab ? letter : unk_token)), ranks));
         return [...tokens.map((token) => vocab[token]), eos_id];
@@ -404,6 +406,12 @@ var makeTransformer = () => {
       decode(ids) {
         const tokens = ids.filter((id) => !special.includes(id)).map((id) => names[id]);
         return back.reduce((list, change) => change(list), tokens).join("");
+      },
+      // A translation with the source's unknown characters where it has [unk], in order.
+      putBack(output, source) {
+        if (source.includes(unk_token)) return output;
+        const letters = Array.from(prepared(source, "source")).filter((each) => !(each in vocab));
+        return output.replaceAll(unk_token, (found) => letters.shift() ?? found);
       },
     };
   }

@@ -164,7 +164,7 @@ var Live = (() => {
       if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
       at("final").textContent = at("output").textContent;
       const strange = found.unknown
-        ? " It has characters that this model never saw, which it reads as [unk]." : "";
+        ? " It reads characters that it never saw as [unk], and they are put back." : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
         + `${found.milliseconds.toFixed(0)} ms for each.${strange}`);
     } catch (error) {

@@ -71,18 +71,20 @@ var liveWorker = (self, Transformer) => {
       if (seed) ids = Transformer.shuffle(ids, seed);
       const source = Transformer.encode(model, ids, switches), steps = [];
       const search = Transformer.beam(model, source, options, switches);
+      const written = (tokens) =>
+        model.tokenizer.putBack(model.tokenizer.decode(tokens), text);
       for (;;) {
         const { done, value } = search.next();
         if (done) {
           const answer = [...value.tokens, ...(value.finished ? [model.config.eos_id] : [])];
-          return { output: model.tokenizer.decode(value.tokens), read: model.tokenizer.decode(ids),
+          return { output: written(value.tokens), read: model.tokenizer.decode(ids),
             unknown: ids.includes(model.tokenizer.names.indexOf("[unk]")),
             logProbability: value.logProbability,
             milliseconds: (performance.now() - began) / (value.tokens.length + 1),
             tree: tree(steps, value.node), ...inside(source, answer, switches) };
         }
         steps.push(value);
-        if (value.live[0]) show(model.tokenizer.decode(value.live[0].tokens));
+        if (value.live[0]) show(written(value.live[0].tokens));
         await pause();
         if (turn !== latest) return null;
       }
