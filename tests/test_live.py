@@ -206,12 +206,13 @@ def test_texts_are_cut_as_the_library_cuts_them(
 @pytest.mark.filterwarnings("ignore:passed as unknown")
 def test_unknown_characters_are_put_back_as_in_python(page_file):
     texts = ["Does Dr. Šmíd speak German?", "ȘMÍD AND ÇORLU SAID: ❤", "[unk] is a ☃."]
-    texts += ["S\u030cmid likes 北 and 京."]
+    texts += ["S\u030cmid likes 北 and 京.", "WRITE TO Ann.Lee@x-y.org OR www.a.de/b!"]
+    texts += ["Müller@übung.de is her address, a@b isn't."]
     options = {"size": 4, "alpha": 0.6}
     found = in_node(page_file, [{"text": each, "options": options} for each in texts])
     python = Translator.from_pretrained(FOLDER, engine="torch")
     assert [each["whole"] for each in found] == python.translate(texts)
-    assert sum(each["whole"] != each["text"] for each in found) == 3
+    assert sum(each["whole"] != each["text"] for each in found) == 5
 
 
 # -- translations ----------------------------------------------------------------------

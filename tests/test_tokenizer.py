@@ -150,11 +150,14 @@ TIDIED = {
     "Where Is The Station?": "Where is the station?",
     "“Do I Know Tom’s Car,” 1984": '"Do I know tom\'s car," 1984',
     "ALGÚN DÍA IRÉ": "Algún día iré",
+    "SEND IT TO Jo.B@Web.de NOW": "Send it to \ufffc now",
+    "See https://a.b/c?d=E, or www.f.org.": "See \ufffc, or \ufffc.",
     "ISTANBUL İLE IRMAK": "Istanbul i\u0307le irmak",  # as Unicode has it, everywhere
 }
 LEFT = ["", "OK", "NATO!", "I'M", "1984 ABC", "It's in the USA", "STRAßE IST GUT"]
 LEFT += [
     "I do",
+    "Mail a@b or @tom at 3.5@, www. or http:",
     "The Lord of the Rings",
     "Hello Mr. Tom",
     "北京 上海",
@@ -177,6 +180,8 @@ def test_a_tidy_pair_tidies_its_source_alone():
     assert tidy.source_tokens(texts[0]) == tidy.source_tokens(same[0])
     assert tidy.unknown_characters("‟☃") == ['"', "☃"]
     assert tidy.encode_target(texts) != tidy.encode_target(same)
+    assert tidy.encode_target(["a@b.de"]) == tidy.encode_target(["\ufffc"])
+    assert tidy.unknown_characters("☃ a@b.de") == ["☃", "\ufffc"]
     plain = replace(tidy, tidy=False)
     assert plain.encode_source(texts) != tidy.encode_source(texts)
 

@@ -12,6 +12,7 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.attention_weights import record_attention
@@ -278,10 +279,13 @@ def test_sentences_end_where_the_rule_says(text, parts):
         ("DOES DR. ȘMÍD SPEAK GERMAN?", "șmíd"),
         ("S\u030cmid is here.", "Šmid"),
         ("I love you ❤.", "❤"),
+        ("Her address is Marta.Lind_@Posteo.example.", "Marta.Lind_@Posteo.example"),
+        ("YOU CAN READ IT ON https://www.x.org/a?b=C.", "https://www.x.org/a?b=C "),
+        ("Write to anna@web.de or to ben@gmx.de.", "anna@web.de"),
     ],
 )
-def test_unknown_characters_are_put_back(text, kept):
-    """Where the model copies them: in translations, n-best lists and confidence."""
+def test_what_a_model_can_t_read_is_put_back(text, kept):
+    """Where the model copies it: in translations, n-best lists and confidence."""
     everyday = load("tatoeba-en-de", device="cpu", engine="torch")
     found = everyday.translate(text)
     assert kept in found and "[unk]" not in found
@@ -296,6 +300,16 @@ def test_put_back_goes_in_order(translator):
     assert put_back("a [unk] b [unk]", "☃ c 漢", tokenizer) == "a ☃ b 漢"
     assert put_back("[unk] [unk]", "☃", tokenizer) == "☃ [unk]"
     assert put_back("[unk]", "[unk] ☃", tokenizer) == "[unk]"
+
+
+def test_addresses_are_no_unknown_characters(recwarn):
+    """An address is put back, so it is neither warned of nor refused by strict."""
+    everyday = load("tatoeba-en-de", device="cpu", engine="torch")
+    assert "a@b.org" in everyday.translate("Write to a@b.org.", strict=True)
+    assert everyday.score("Write to a@b.org.", "Schreib an a@b.org.").total > -10
+    assert not recwarn
+    with pytest.raises(UserError, match="never saw: ☃;"):
+        everyday.translate("Write to a@b.org ☃.", strict=True)
 
 
 def test_unknown_characters_pass_with_one_warning(translator):

@@ -21,7 +21,7 @@ from tokenizers import (
 from ..errors import UserError
 from ..files import CARD, read_card, read_json, write_json, write_whole
 from ..model.config import BOS, EOS, PAD, UNK
-from .tidying import tidied
+from .tidying import ADDRESS, HIDDEN, tidied
 from .tokenizer_files import check_ids, check_trainable, read_tokenizer
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]+")  # all but tabs
@@ -108,7 +108,10 @@ class PairTokenizer:
         return ""
 
     def prepare(self, texts: list[str], lang: str) -> list[str]:
-        """Texts as the tokenizer gets them: cut by Moses if this pair asks for it."""
+        """Texts as the tokenizer gets them, as this pair asks for it: addresses hidden
+        if it's tidy, cut by Moses."""
+        if self.tidy:
+            texts = [ADDRESS.sub(HIDDEN, text) for text in texts]
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
     def prepare_source(self, texts: list[str]) -> list[str]:
@@ -146,13 +149,18 @@ class PairTokenizer:
         """The target tokens of one text as strings, '</s>' for the end."""
         return _names(self.target.encode(self.prepare([text], self.tgt_lang)[0]))
 
+    def without_addresses(self, text: str) -> str:
+        """The text without what passes as one character, if this pair is tidy."""
+        return ADDRESS.sub("", text) if self.tidy else text
+
     def unknown_characters(self, text: str) -> list[str]:
-        """The characters of a source text that the vocabulary lacks, in order."""
+        """The characters of a source text that the vocabulary lacks, in order, with
+        those that stand for an address."""
         prepared = self.prepare_source([text])[0]
         if self.source.normalizer:  # a tokenizer of another program may have none
             prepared = self.source.normalizer.normalize_str(prepared)
         known = self.source.token_to_id
-        return [letter for letter in prepared if known(letter) is None]
+        return [each for each in prepared if each == HIDDEN or known(each) is None]
 
     def check_trainable(self) -> None:
         """Raises: UserError for a tokenizer that a model can't be trained with."""

@@ -1,4 +1,4 @@
-"""Source text mended before a model reads it: straight quotes, no capitals in vain."""
+"""Text mended before a model reads it: straight quotes, no capitals, no addresses."""
 
 import re
 from unicodedata import category
@@ -6,16 +6,23 @@ from unicodedata import category
 QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys("‘’‚", "'"))
 PRONOUN = re.compile(r"(?<!\w)i(?![\w\u0300-\u036f])")  # no accent over it
 
+# An e-mail or web address, and the character that stands for one: there is nothing to
+# translate in it.
+ADDRESS = re.compile(r"[\w.%+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[\w/]")
+HIDDEN = "\N{OBJECT REPLACEMENT CHARACTER}"
+
 
 def tidied(text: str) -> str:
     """The text with straight quotes and, if it shouts or is a heading, in lower case.
+
+    An e-mail or web address becomes one character, `HIDDEN`.
 
     A text shouts that has two words at least, cut at spaces, and no small letter, so
     "OK" and "NATO" alone are left, and so is "USA" in a sentence; one of four words or
     more that all begin with a capital is a heading. The first letter stays a capital,
     and so does the English "I".
     """
-    text = text.translate(QUOTES)
+    text = ADDRESS.sub(HIDDEN, text).translate(QUOTES)
     words = [word for word in text.split(" ") if any(map(str.isalpha, word))]
     if not (_shouts(text, words) or _is_heading(words)):
         return text

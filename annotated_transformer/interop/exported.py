@@ -72,8 +72,9 @@ def readme(form: str, model: Transformer, tokenizer: PairTokenizer) -> str:
         )
     if tokenizer.tidy:
         notes.append(
-            "The model expects straight quotes, no text in capitals and no heading: "
-            "tidied from annotated_transformer.data.tidying sees to it."
+            "The model expects straight quotes, no text in capitals, no heading, and "
+            "U+FFFC for an address, which it copies: tidied from "
+            "annotated_transformer.data.tidying sees to it."
         )
     title = f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}\n\n"
     return title + "".join(f"- {note}\n" for note in notes)

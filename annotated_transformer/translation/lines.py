@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..data.pair_tokenizer import PairTokenizer
+from ..data.tidying import ADDRESS, HIDDEN
 from ..errors import UserError
 from .search import Hypothesis
 
+UNREAD = re.compile(rf"\[unk\]|{HIDDEN}")
 # A line, and each of its rows with what was found for it.
 Found = tuple[str, list[tuple[list[int], list[Hypothesis]]]]
 
@@ -99,7 +101,7 @@ class Unknown:
 
         Raises: UserError if strict.
         """
-        if self.unk_id not in row:
+        if self.unk_id not in row or self.unk_id not in encode([line])[0]:
             return
         letters = [c for c in dict.fromkeys(line) if self.unk_id in encode([c])[0]]
         if not letters:  # no letter by itself, so a piece of several
@@ -160,7 +162,7 @@ def source_rows(
     texts = [single_spaced(line, name) for line, name in zip(lines, names, strict=True)]
     rows, parts = encode_lines(encode, texts, names), []
     for name, text, row in zip(names, texts, rows, strict=True):
-        unknown.inspect(name, text, row, encode)
+        unknown.inspect(name, tokenizer.without_addresses(text), row, encode)
         found, remedy = (
             [row] * bool(row),
             "shorten it, or cut it into sentences (split)",
@@ -200,7 +202,7 @@ def whole_rows(
     for name, line, row in zip(names, lines, rows, strict=True):
         if not line or not row:  # which a tokenizer may have emptied
             raise UserError(f"{name} is blank: leave it out")
-        unknown.inspect(name, line, row, encode)
+        unknown.inspect(name, tokenizer.without_addresses(line), row, encode)
         if len(row) > limit:
             raise UserError(
                 f"{name} has {len(row)} tokens, and this model reads at most "
@@ -244,14 +246,16 @@ def to_translations(
 
 
 def put_back(text: str, line: str, tokenizer: PairTokenizer) -> str:
-    """A translation with the line's unknown characters where it has [unk], in order.
+    """A translation with the line's addresses and unknown characters where it has
+    copied them, in order.
 
-    An [unk] more than the line has such characters stays.
+    An [unk] more than the line has of them stays.
     """
-    if "[unk]" not in text or "[unk]" in line:
+    if "[unk]" in line or not UNREAD.search(text):
         return text
-    letters = iter(tokenizer.unknown_characters(line))
-    return re.sub(r"\[unk\]", lambda found: next(letters, found[0]), text)
+    addresses, letters = iter(ADDRESS.findall(line)), tokenizer.unknown_characters(line)
+    unread = (next(addresses, each) if each == HIDDEN else each for each in letters)
+    return UNREAD.sub(lambda found: next(unread, found[0]), text)
 
 
 def join_parts(parts: list[list[Translation]]) -> list[Translation]:

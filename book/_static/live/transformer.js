@@ -366,7 +366,11 @@ var makeTransformer = () => {
     }
   }
 
-  // Straight quotes, and no text in capitals or heading, as data/tidying.py has it.
+  // One character for each address, straight quotes, and no text in capitals or heading,
+  // as data/tidying.py has it.
+  const HIDDEN = "\ufffc", ADDRESS =
+    /[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/gu;
+
   function tidied(text) {
     const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
     const words = straight.split(" ").filter((word) => /\p{L}/u.test(word));
@@ -392,7 +396,8 @@ var makeTransformer = () => {
       // White space as Python counts it, each run of it one space.
       const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
         .replace(/^ | $/g, "");
-      const tidyText = tidy && side === "source" ? tidied(clean) : clean;
+      const hidden = tidy ? clean.replace(ADDRESS, HIDDEN) : clean;
+      const tidyText = tidy && side === "source" ? tidied(hidden) : hidden;
       return normal.reduce((line, change) => change(line), tidyText);
     };
     return {
@@ -407,11 +412,15 @@ var makeTransformer = () => {
         const tokens = ids.filter((id) => !special.includes(id)).map((id) => names[id]);
         return back.reduce((list, change) => change(list), tokens).join("");
       },
-      // A translation with the source's unknown characters where it has [unk], in order.
+      // A translation with the source's addresses and unknown characters where it has
+      // copied them, in order.
       putBack(output, source) {
         if (source.includes(unk_token)) return output;
-        const letters = Array.from(prepared(source, "source")).filter((each) => !(each in vocab));
-        return output.replaceAll(unk_token, (found) => letters.shift() ?? found);
+        const addresses = source.match(ADDRESS) || [];
+        const unread = Array.from(prepared(source, "source"))
+          .filter((each) => each === HIDDEN || !(each in vocab))
+          .map((each) => (each === HIDDEN && addresses.shift()) || each);
+        return output.replace(/\[unk\]|\ufffc/g, (found) => unread.shift() ?? found);
       },
     };
   }

@@ -164,7 +164,8 @@ var Live = (() => {
       if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
       at("final").textContent = at("output").textContent;
       const strange = found.unknown
-        ? " It reads characters that it never saw as [unk], and they are put back." : "";
+        ? " What it reads as [unk], characters that it never saw and addresses, is put back."
+        : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
         + `${found.milliseconds.toFixed(0)} ms for each.${strange}`);
     } catch (error) {
