@@ -245,6 +245,14 @@ def study_side(name: str, runs: Sequence[Record], score: str) -> Side:
     return Side(name, *tuned, updates, seeds, scores, "the validation split")
 
 
+def distillation() -> list[Comparison]:
+    """A student of people's translations beside one of a teacher's."""
+    runs = read_runs("after/distillation.jsonl")
+    names = list(dict.fromkeys(each["side"] for each in runs))
+    sides = tuple(study_side(name, runs, "bleu") for name in names)
+    return [Comparison("Tatoeba, distillation", "bleu", sides, unit="updates")]
+
+
 READERS: dict[str, Callable[[], list[Comparison]]] = {
     "series.json": series,
     "masked-language-model.json": few_labels,
@@ -252,6 +260,7 @@ READERS: dict[str, Callable[[], list[Comparison]]] = {
     "vision.json": vision,
     "language-model.json": language_model,
     "since_2017.jsonl": since_2017,
+    "distillation.jsonl": distillation,
 }
 
 
