@@ -44,20 +44,20 @@ def _is_held_out(english: str, german: str) -> bool:
 
 
 def invented_word(rng: Random) -> str:
-    """A word of two or three syllables that nobody has heard before."""
+    """A word of one to three syllables that hardly anybody has heard before."""
     parts = []
-    for _ in range(rng.choice((2, 2, 3))):
+    for _ in range(rng.choice((1, 2, 2, 2, 3))):
         for sounds in (_ONSETS, _VOWELS, _CODAS):
             parts.append(rng.choice(sounds.split(" ")).strip("."))
     word = "".join(parts)
     if rng.random() < 0.1:
-        at = rng.randrange(1, len(word))
+        at = rng.randrange(len(word))
         word = word[:at] + rng.choice(_ACCENTS) + word[at + 1 :]
     return word.capitalize()
 
 
 class Names:
-    """Draws names of a kind, every third one invented."""
+    """Draws names of a kind: known, spliced of two known ones, or invented."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -66,10 +66,17 @@ class Names:
 
     def draw(self, kind: str) -> Name:
         """A name of a kind, in both languages."""
-        if self.rng.random() < 1 / 3:
-            word = invented_word(self.rng)
-            return word, word
-        return self.rng.choice(self.known[kind])
+        rng = self.rng
+        while True:
+            made = rng.choice(("", self.spliced(kind), invented_word(rng)))
+            name = (made, made) if made else rng.choice(self.known[kind])
+            if not _is_held_out(*name):
+                return name
+
+    def spliced(self, kind: str) -> str:
+        """The beginning of one known name and the end of another."""
+        (first, _), (second, _) = (self.rng.choice(self.known[kind]) for _ in "12")
+        return first[: len(first) // 2 + 1] + second[len(second) // 2 :]
 
     def fill(self, slot: str) -> Name:
         """What stands for a slot of frames.tsv, in both languages."""
@@ -261,7 +268,7 @@ def without_stop(text: str) -> str:
 
 # How often a pair gets new names and new numbers where it has some, is followed by a
 # sentence of frames.tsv, and is joined with the next ones.
-NEW_NAMES, NEW_NUMBERS, FRAME, JOINED = 0.75, 0.5, 1 / 12, 0.15
+NEW_NAMES, NEW_NUMBERS, FRAME, JOINED = 0.75, 0.5, 1 / 6, 0.15
 # What people do to a source text that changes nothing of its meaning, and how often.
 SLIPS: tuple[tuple[float, Callable[[str, Random], str]], ...] = (
     (0.10, lambda text, rng: text.lower()),
