@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = {
         "command": f"{RUN} --out {given.run}; {command()}",
         "earlier_updates": forward["earlier_updates"] + forward["updates"],
-        **measured(given.run, shipped, limit),
+        **measured(given.run, given.run / "model", shipped, limit),
     }
     robust = typed(shipped, limit)
     updates = {
