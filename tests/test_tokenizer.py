@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+import time
 import unicodedata
 from collections import Counter
 from dataclasses import replace
@@ -169,6 +170,13 @@ LEFT += [
 @pytest.mark.parametrize(("text", "wanted"), [*TIDIED.items(), *((t, t) for t in LEFT)])
 def test_source_text_is_tidied(text, wanted):
     assert tidied(text) == wanted == tidied(wanted)
+
+
+@pytest.mark.parametrize("part", ["a", "a.", "a@a.", "www.!"])
+def test_a_word_without_end_is_tidied_at_once(part):
+    began = time.process_time()
+    tidied(part * 50_000)
+    assert time.process_time() - began < 2
 
 
 def test_a_tidy_pair_tidies_its_source_alone():

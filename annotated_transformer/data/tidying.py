@@ -8,7 +8,9 @@ PRONOUN = re.compile(r"(?<!\w)i(?![\w\u0300-\u036f])")  # no accent over it
 
 # An e-mail or web address, and the character that stands for one: there is nothing to
 # translate in it.
-ADDRESS = re.compile(r"[\w.%+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[\w/]")
+ADDRESS = re.compile(
+    r"(?<![\w.%+-])[\w.%+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)\S*[\w/]"
+)
 HIDDEN = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 

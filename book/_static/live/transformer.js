@@ -369,7 +369,7 @@ var makeTransformer = () => {
   // One character for each address, straight quotes, and no text in capitals or heading,
   // as data/tidying.py has it.
   const HIDDEN = "\ufffc", ADDRESS =
-    /[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/gu;
+    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/gu;
 
   function tidied(text) {
     const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
