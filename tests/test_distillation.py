@@ -82,3 +82,18 @@ def test_pairs_are_varied_after_the_teacher():
     assert isinstance(varied.pairs, DistilledPairs)
     assert dict(varied.pairs) == WRITTEN and list(varied.pairs) == list(varied.pairs)
     assert {german for _, german in varied} >= {"Juni"}
+
+
+def test_of_several_choices_the_nearest_to_peoples_is_taken(run, own):
+    source, third = "the first of May", "der ererste Mai"
+    german = own / "train.de"
+    german.write_text(german.read_text("utf-8").replace("?", third), "utf-8")
+    arguments = train_arguments(own, own / "run", f"{FEW} steps=2")
+    chosen = "--teacher", TEACHER, "--teacher-choices", "4"
+    assert run(*arguments, *chosen)[0] == 0
+    tokenizer = load(own / "run").tokenizer
+    train = TokenizedPairs.open(own / "run" / "data" / "train")
+    assert dict(texts(tokenizer, train)) == WRITTEN | {source: third}
+    about = json.loads((own / "run" / "run.json").read_text())["data"]
+    assert about["teacher"]["choices"] == 4
+    refused(run(*arguments, *chosen[:3], "0"), "--teacher-choices")

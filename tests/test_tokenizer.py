@@ -12,7 +12,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tokenizers import Tokenizer, models
 
+from annotated_transformer.data.bpe_dropout import BPEDropout
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import (
     PairTokenizer,
@@ -323,3 +325,23 @@ def test_another_programs_tokenizer_is_read_and_not_trained_with(
     assert opened.encode_source(["b b"]) and "☃" in opened.unknown_characters("☃")
     with pytest.raises(UserError, match=f"source tokenizer .*{message}"):
         opened.check_trainable()
+
+
+def test_bpe_dropout_cuts_sources_smaller_and_always_alike(joint):
+    texts = ["three young women are dancing in the street"] * 20
+    whole = joint.encode_source(texts)
+    some, again = (BPEDropout.of(joint, 0.2).encode_source(texts) for _ in "12")
+    assert some == again
+    assert len(set(map(tuple, some))) > 10
+    assert all(len(row) >= len(whole[0]) for row in some)
+    letters = BPEDropout.of(joint, 1.0).encode_source(texts)[0]
+    assert len(letters) == len(texts[0]) + 2  # a mark before it, [eos] after it
+    assert joint.decode([*some, letters]) == [*texts, texts[0]]
+    assert BPEDropout.of(joint, 1.0).encode_target(texts) == whole
+
+
+def test_bpe_dropout_needs_merges(joint):
+    words = Tokenizer(models.WordLevel({"[unk]": 0}, unk_token="[unk]"))
+    other = replace(joint, source=words)
+    with pytest.raises(UserError, match="byte pairs, and the tokenizer is WordLevel"):
+        BPEDropout.of(other, 0.1).encode_source(["a"])

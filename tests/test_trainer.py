@@ -444,6 +444,7 @@ def test_what_a_recipe_refuses(tmp_path):
     for changes, message in (
         ({"vocab_size": -1}, "vocab_size is -1"),
         ({"max_tokens": 65}, "max_tokens is 65"),
+        ({"bpe_dropout": 1.5}, "bpe_dropout is 1.5"),
         ({"training": few}, "max_tokens is 12: .* batch_tokens / micro_batches, 9"),
     ):
         with pytest.raises(ValueError, match=message):

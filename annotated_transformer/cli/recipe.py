@@ -107,6 +107,7 @@ def distilled_pairs(
     pairs: tuple[Pairs, Pairs],
     plan: "Recipe",
     teacher: str,
+    choices: int,
     device: str | None,
     dry_run: bool = False,
 ) -> tuple[Pairs, Pairs]:
@@ -129,7 +130,7 @@ def distilled_pairs(
             f"the text is {plan.src} to {plan.tgt}: choose another one"
         )
     train = FirstPairs(pairs[0], 2_000) if dry_run else pairs[0]
-    return with_teacher(train, teacher, opened), pairs[1]
+    return with_teacher(train, teacher, opened, choices), pairs[1]
 
 
 def with_parts(architecture: Any, parts: str) -> Any:

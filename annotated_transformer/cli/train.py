@@ -53,6 +53,15 @@ Teacher = Annotated[
         "training text the new one learns from: any that translate opens.",
     ),
 ]
+Choices = Annotated[
+    int,
+    typer.Option(
+        "--teacher-choices",
+        min=1,
+        help="From so many of the teacher's best translations of a sentence, the one "
+        "nearest to the corpus's own is taken.",
+    ),
+]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -69,6 +78,7 @@ def train(
     source: Source,
     start_from: InitFrom = None,
     teacher: Teacher = None,
+    teacher_choices: Choices = 1,
     parts: Parts = None,
     dry_run: DryRun = False,
     *,
@@ -95,7 +105,8 @@ def train(
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         pairs = training_pairs(plan, own["valid"], training["root"])
         if teacher:
-            pairs = distilled_pairs(pairs, plan, teacher, training["device"], dry_run)
+            given = teacher, teacher_choices, training["device"], dry_run
+            pairs = distilled_pairs(pairs, plan, *given)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             show(rehearse(plan, folder, *pairs, training["device"], start))

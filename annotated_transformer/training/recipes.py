@@ -13,8 +13,8 @@ class Recipe:
 
     The corpus, the vocabulary, the architecture and the training.
 
-    Raises: UserError for max_tokens or vocab_size out of range, or special ids that
-    are not the tokenizer's.
+    Raises: UserError for max_tokens, vocab_size or bpe_dropout out of range, or special
+    ids that are not the tokenizer's.
     """
 
     corpus: str
@@ -27,6 +27,7 @@ class Recipe:
     moses: bool = False
     lowercase: bool = False
     tidy: bool = False
+    bpe_dropout: float = 0.0
     train_split: str = "train"
     valid_split: str = "val"
     max_tokens: int = 256
@@ -45,6 +46,10 @@ class Recipe:
             raise UserError(
                 f"vocab_size is {self.vocab_size}: it must be at least 1 and at most "
                 f"{2**24}"
+            )
+        if not 0 <= self.bpe_dropout <= 1:
+            raise UserError(
+                f"bpe_dropout is {self.bpe_dropout}: it is a probability, from 0 to 1"
             )
         model = self.architecture
         if (model.pad_id, model.bos_id, model.eos_id) != (PAD, BOS, EOS):

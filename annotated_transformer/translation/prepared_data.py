@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..data.bpe_dropout import BPEDropout
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.pairs import ParallelFiles
 from ..data.tokenized_pairs import TokenizedPairs
@@ -68,6 +69,7 @@ def describe_data(
     """
     names = "corpus src tgt vocab_size joint moses lowercase max_tokens"
     names += " train_split valid_split" + " tidy" * plan.tidy
+    names += " bpe_dropout" * bool(plan.bpe_dropout)
     found = {name: getattr(plan, name) for name in names.split()}
     sides = (("train", train), ("valid", valid))
     files = {name: _files(each) for name, each in sides if _files(each)}
@@ -139,13 +141,14 @@ def prepare_data(
     tokenizer.check_trainable()
     if not (folder / MANIFEST).exists():
         write_manifest(folder, "prepare")
-    sides = [
-        _tokenized(folder / name, pairs, tokenizer, plan.max_tokens)
-        for name, pairs in (("train", train), ("valid", valid))
-    ]
-    names = ("files", "teacher", "init_from")
+    cutter = tokenizer
+    if plan.bpe_dropout:
+        cutter = BPEDropout.of(tokenizer, plan.bpe_dropout)
+    train_side = _tokenized(folder / "train", train, cutter, plan.max_tokens)
+    valid_side = _tokenized(folder / "valid", valid, tokenizer, plan.max_tokens)
+    names = ("files", "teacher", "init_from", "bpe_dropout")
     record: dict[str, Any] = {n: wanted[n] for n in names if n in wanted}
-    return tokenizer, sides[0], sides[1], record
+    return tokenizer, train_side, valid_side, record
 
 
 def _tokenized(
