@@ -5,13 +5,21 @@ import re
 from random import Random
 
 import pytest
+import torch
 from tiny_run import fit, start
 
 from annotated_transformer import load
 from annotated_transformer.data.text_files import read_table
+from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_card, read_json
+from annotated_transformer.model_names import find_folder
 from benchmarks import record
-from benchmarks.paper import everyday, reverse_direction
+from benchmarks.paper import (
+    everyday,
+    mean_of_pieces,
+    rare_pieces,
+    reverse_direction,
+)
 from benchmarks.paper.robustness import (
     CARRIERS,
     NOISE,
@@ -140,3 +148,37 @@ def test_the_reverse_model_translates_and_its_card_is_its_record():
     found = read_json(RESULTS / "runs" / "tatoeba-de-en" / "record.json")
     scores = found["as_shipped"]["bleu"], found["tests"]["newstest2014"]["bleu"]
     assert all(str(score) in read_card(folder) for score in scores)
+
+
+def test_rare_pieces_leave_the_vocabulary_and_the_rest_goes_on(tmp_path, monkeypatch):
+    before = load("phrasebook-en-de", device="cpu", engine="plain")
+    frequent, rare = "the first of March", "the thirty-first of December"
+    pairs = [(frequent, before.translate(frequent))] * 6 + [(rare, "")]
+    TokenizedPairs.build(pairs, before.tokenizer, tmp_path / "text")
+    monkeypatch.setattr(rare_pieces, "LEAST", 5)
+    monkeypatch.setattr(rare_pieces, "EXAMPLE", "▁March")
+    monkeypatch.setattr(rare_pieces, "names_copied", lambda *given: 0.5)
+    monkeypatch.setattr(rare_pieces, "sides", lambda *given: ([], []))
+    saved = {}
+    monkeypatch.setattr(
+        rare_pieces, "save", lambda place, found, *_: saved.update(found)
+    )
+    phrases = find_folder("phrasebook-en-de")
+    folders = phrases, tmp_path / "text", tmp_path / "fewer"
+    rare_pieces.main(list(map(str, folders)))
+    after = load(tmp_path / "fewer", device="cpu", engine="plain")
+    same, shorter = (
+        [each.tokenizer.source_tokens(text) for each in (before, after)]
+        for text in (frequent, rare)
+    )
+    assert same[0] == same[1] and len(shorter[0]) < len(shorter[1])
+    assert saved["pieces"] == {"before": 1_000, "after": after.tokenizer.src_vocab_size}
+    assert saved["an example"] == {"▁March": 6} and saved["pieces"]["after"] < 200
+    assert after.translate(frequent) == before.translate(frequent)
+    assert after.tokenizer.decode(after.tokenizer.encode_target([rare])) == [rare]
+    mean_of_pieces.main([*map(str, (phrases, tmp_path / "fewer", tmp_path / "whole"))])
+    whole = load(tmp_path / "whole", device="cpu", engine="plain")
+    assert whole.tokenizer.source.get_vocab() == before.tokenizer.source.get_vocab()
+    assert whole.tokenizer.source_tokens(rare) == shorter[1]
+    for name, weight in before.model.state_dict().items():
+        assert torch.equal(whole.model.state_dict()[name], weight)

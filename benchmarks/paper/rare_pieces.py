@@ -7,13 +7,16 @@ trained, and a name with such a piece comes out as another. So merges are left o
 piece both sides have fewer than 300 times, and which no more frequent piece is made of;
 the words are then cut into pieces that are trained (the threshold of Sennrich et al.,
 2017, for the vocabulary instead of the text). Their rows leave the embedding, and the
-other weights stay. Writes the third folder. One minute.
+other weights stay. Writes the third folder, and results/paper/rare-pieces.json with the
+names of benchmarks/paper/robustness.py that either model copies. Needs the corpus as
+that does; two minutes.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import torch
@@ -23,9 +26,14 @@ from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer_files import SPECIAL
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import load_model, save_model
-from benchmarks.record import command_line, folder
+from annotated_transformer.translation.translator import Translator
+from benchmarks.measure import sides
+from benchmarks.paper.robustness import SENTENCES, copying, unseen_names
+from benchmarks.record import command_line, folder, save
 
 LEAST = 300
+EXAMPLE = "zburg"  # as in Günzburg
+MATRIX = "tgt_embedding.weight"  # the only one: the vocabulary is shared
 Merge = tuple[str, str]
 
 
@@ -59,6 +67,14 @@ def without_rare(tokenizer: Tokenizer, counts: np.ndarray) -> tuple[Tokenizer, l
     return Tokenizer.from_str(json.dumps(about)), [ids[piece] for piece in stays]
 
 
+def names_copied(model: Path, known: str) -> float:
+    """The share of unseen names that come out whole."""
+    asked = unseen_names(Random("copying"), known, SENTENCES)
+    rows = copying(Translator.from_pretrained(model), asked).values()
+    whole = sum(row["copied"] * row["sentences"] for row in rows)
+    return round(whole / len(asked), 3)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Read a model and its training text, write the smaller model."""
     parser = command_line(__doc__)
@@ -68,17 +84,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     model, tokenizer = load_model(given.model)
     text, size = TokenizedPairs.open(given.text), tokenizer.src_vocab_size
-    counts = sum(
-        np.bincount(side, minlength=size) for side in (text.src_tokens, text.tgt_tokens)
-    )
-    fewer, stays = without_rare(tokenizer.source, np.asarray(counts))
+    both = np.concatenate((text.src_tokens, text.tgt_tokens))
+    counts = np.bincount(both, minlength=size)
+    fewer, stays = without_rare(tokenizer.source, counts)
     sizes = {"src_vocab_size": len(stays), "tgt_vocab_size": len(stays)}
     smaller = Transformer(replace(model.config, **sizes))
     weights = model.state_dict()
-    matrix = "tgt_embedding.weight"  # the only one: the vocabulary is shared
-    smaller.load_state_dict(weights | {matrix: weights[matrix][torch.tensor(stays)]})
+    smaller.load_state_dict(weights | {MATRIX: weights[MATRIX][torch.tensor(stays)]})
     save_model(given.out, smaller, replace(tokenizer, source=fewer, target=fewer))
-    print(f"{len(stays)} of {size} pieces are left")
+    known = " ".join(sides("tatoeba", "all")[0])
+    found = {
+        "pairs": len(text),
+        "least": LEAST,
+        "pieces": {"before": size, "after": len(stays)},
+        "an example": {EXAMPLE: int(counts[tokenizer.source.token_to_id(EXAMPLE)])},
+        "names copied": {
+            "before": names_copied(given.model, known),
+            "after": names_copied(given.out, known),
+        },
+    }
+    print(found)
+    save("paper/rare-pieces.json", found, "tokenizers")
 
 
 if __name__ == "__main__":

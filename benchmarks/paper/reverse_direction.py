@@ -31,7 +31,7 @@ from benchmarks.paper.robustness import (
 from benchmarks.record import RESULTS, ROOT, command, command_line, folder
 
 NAME = "tatoeba-de-en"
-FORWARD = RESULTS / "runs" / "tatoeba-en-de" / "record.json"
+FORWARD = RESULTS / "runs" / "tatoeba-en-de-second" / "record.json"
 RUN = (
     "annotated-transformer train tatoeba-en-de --from tatoeba-en-de --set src=de "
     "--set tgt=en --set steps=2400 --set batch_tokens=8192 --set precision=bf16 "
