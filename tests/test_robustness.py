@@ -180,5 +180,6 @@ def test_rare_pieces_leave_the_vocabulary_and_the_rest_goes_on(tmp_path, monkeyp
     whole = load(tmp_path / "whole", device="cpu", engine="plain")
     assert whole.tokenizer.source.get_vocab() == before.tokenizer.source.get_vocab()
     assert whole.tokenizer.source_tokens(rare) == shorter[1]
+    assert whole.tokenizer.target_tokens(rare) == shorter[0]
     for name, weight in before.model.state_dict().items():
         assert torch.equal(whole.model.state_dict()[name], weight)

@@ -49,9 +49,13 @@ class InitFrom:
         Both directions can share them where the languages share one vocabulary.
         """
         text = self.tokenizer
-        if not text.joint or (text.tgt_lang, text.src_lang) != (src, tgt):
+        shared = text.source.get_vocab() == text.target.get_vocab()
+        if not shared or (text.tgt_lang, text.src_lang) != (src, tgt):
             return self
-        return replace(self, tokenizer=replace(text, src_lang=src, tgt_lang=tgt))
+        turned = {"source": text.target, "target": text.source}
+        return replace(
+            self, tokenizer=replace(text, **turned, src_lang=src, tgt_lang=tgt)
+        )
 
     def carried(self) -> PairTokenizer:
         """Its tokenizer, with a card that says where the new model comes from."""

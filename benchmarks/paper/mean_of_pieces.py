@@ -3,8 +3,8 @@
     python -m benchmarks.paper.mean_of_pieces runs/mean runs/fourth/model runs/whole
 
 Where the second lacks a piece (see benchmarks/paper/rare_pieces.py), the first's row of
-the embedding stays: no text is cut into such a piece any more, and the output may still
-write it. Writes the third folder.
+the embedding stays: no source is cut into such a piece any more, and the output may
+still write it, so the target's tokenizer keeps its merges. Writes the third folder.
 """
 
 import json
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     new[MATRIX] = old[MATRIX].index_copy(0, torch.tensor(places), new[MATRIX])
     model.load_state_dict({name: (old[name] + new[name]) / 2 for name in old})
     cut = with_merges_of(tokenizer.source, fewer.source)
-    save_model(given.out, model, replace(tokenizer, source=cut, target=cut))
+    save_model(given.out, model, replace(tokenizer, source=cut))
 
 
 if __name__ == "__main__":
