@@ -42,6 +42,9 @@ def page_file(folder: Path) -> bytes:
         raise UserError(f"{folder}: the page doesn't cut text by Moses' rules")
     tokenizer = read_json(folder / "tokenizer.json")
     about = {"config": config, "text": text, "tokenizer": tokenizer}
+    if not text["joint"]:
+        merges = read_json(folder / "target_tokenizer.json")["model"]["merges"]
+        about["target"] = {"model": {"merges": merges}}
     words = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
     tensors = load_file(folder / "model.safetensors")
     if torch.int8 not in {each.dtype for each in tensors.values()}:

@@ -63,6 +63,7 @@
   // -- A model of the reader's own --------------------------------------------------------
 
   const NEEDED = ["model.safetensors", "config.json", "text.json", "tokenizer.json"];
+  const SECOND = "target_tokenizer.json"; // of a model that has one
 
   async function own({ target }) {
     const files = Object.fromEntries(Array.from(target.files, (file) => [file.name, file]));
@@ -76,8 +77,10 @@
       if (!config.shared_vocab || config.positions !== "sinusoidal" || text.moses)
         throw new Error("this page knows one shared vocabulary, the paper's positions, and no "
           + "Moses");
+      if (!text.joint && !files[SECOND]) throw new Error(`choose ${SECOND} as well`);
+      const target = text.joint ? tokenizer : await json(SECOND);
       const found = { weights: files[NEEDED[0]],
-        folder: { config, text, tokenizer } };
+        folder: { config, text, tokenizer, target } };
       Live.use(found, await Live.withModel(found));
       document.querySelector("#live-answers strong").textContent = `In ${text.tgt_lang}`;
       for (const place of ["output", "changed-output", "own"]) at(place).lang = text.tgt_lang;

@@ -383,12 +383,14 @@ var makeTransformer = () => {
   }
 
   // Text to ids, the end token last, and back, as the library `tokenizers` does; a source
-  // is tidied first, if the model asks for it.
-  function makeTokenizer(settings, { pad_id, bos_id, eos_id }, tidy) {
-    const { vocab, merges, unk_token } = settings.model;
+  // is tidied first, if the model asks for it. The target may have merges of its own.
+  function makeTokenizer(settings, target, { pad_id, bos_id, eos_id }, tidy) {
+    const { vocab, unk_token } = settings.model;
     const names = Object.keys(vocab), special = [pad_id, bos_id, eos_id];
     names.sort((a, b) => vocab[a] - vocab[b]);
-    const ranks = new Map(merges.map((pair, rank) => [pair.join(" "), rank]));
+    const ranked = ({ model: { merges } }) =>
+      new Map(merges.map((pair, rank) => [pair.join(" "), rank]));
+    const ranks = { source: ranked(settings), target: ranked(target) };
     const normal = steps(NORMALIZERS, settings.normalizer);
     const back = steps(DECODERS, settings.decoder);
     const { pattern: pieces } = settings.pre_tokenizer;
@@ -405,7 +407,7 @@ var makeTransformer = () => {
       encode(text, side = "source") {
         const words = prepared(text, side).match(pattern(pieces)) || [];
         const tokens = words.flatMap((word) =>
-          merged(Array.from(word, (letter) => (letter in vocab ? letter : unk_token)), ranks));
+          merged(Array.from(word, (letter) => (letter in vocab ? letter : unk_token)), ranks[side]));
         return [...tokens.map((token) => vocab[token]), eos_id];
       },
       decode(ids) {
@@ -443,7 +445,7 @@ var makeTransformer = () => {
 
   // A safetensors file: the length of a JSON header, the header, the numbers. Integers of
   // one byte have a scale for each row beside them; they become float32 here. The file
-  // itself holds what a model folder has in `config`, `text` and `tokenizer`.
+  // itself holds what a model folder has in `config`, `text`, `tokenizer` and `target`.
   function read(buffer, folder) {
     const length = Number(new DataView(buffer).getBigUint64(0, true));
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
@@ -453,7 +455,7 @@ var makeTransformer = () => {
       if (!NUMBERS[dtype]) throw new Error(`its weights are ${dtype}, not F32, F16 or BF16`);
       tensors[name] = { rows: shape[0], columns: shape[1] || 1, data: NUMBERS[dtype](bytes) };
     }
-    const { config, text, tokenizer } = folder || JSON.parse(about.about);
+    const { config, text, tokenizer, target = tokenizer } = folder || JSON.parse(about.about);
     const model = { config };
     for (const [name, tensor] of Object.entries(tensors)) {
       if (name.endsWith(".scale")) continue;
@@ -462,7 +464,7 @@ var makeTransformer = () => {
         row(tensor, n).forEach((value, i, of) => { of[i] = value * scale.data[n]; });
       put(model, name.split("."), tensor);
     }
-    model.tokenizer = makeTokenizer(tokenizer, config, text.tidy);
+    model.tokenizer = makeTokenizer(tokenizer, target, config, text.tidy);
     return model;
   }
 
