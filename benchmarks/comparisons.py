@@ -13,10 +13,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from annotated_transformer.after.config import SeriesTraining
 from annotated_transformer.after.series import PENALTIES
 from annotated_transformer.files import write_json
-from benchmarks.after.series import HORIZONS, LINEAR_CONTEXTS
+from benchmarks.after.series import TRAINING, TRIAL_SEED
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
 from benchmarks.record import RESULTS, command_line, load, read_runs
 
@@ -29,6 +28,7 @@ REGRESSION: dict[str, tuple[Value, ...]] = {
 }
 REGRESSION_BOUNDS: dict[str, tuple[Value, ...]] = {"n-grams": (1,)}
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
+PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
 
 
 def untuned(
@@ -92,29 +92,42 @@ def judged(run: Record) -> tuple[float, float]:
 
 
 def series() -> list[Comparison]:
-    """The linear model beside the Transformer, at each horizon."""
-    record = load("after/series.json")
-    tries = renamed(record["tries"], context="context", rate="peak", updates="steps")
-    best = tries[0]
-    grid: dict[str, Any] = {"context": LINEAR_CONTEXTS, "penalty": PENALTIES}
+    """The linear model beside the Transformer, at each context and horizon."""
+    runs = read_runs("after/series.jsonl")
+    groups = dict.fromkeys((run["context"], run["horizon"]) for run in runs)
     found = []
-    for hours, parts in record["horizons"].items():
-        one = parts["linear"]
-        trials = len(LINEAR_CONTEXTS) * len(PENALTIES)
-        winner = {name: one[name] for name in grid}
-        scores, task = (one["mse"],), f"{hours} hours"
-        linear = Side(
-            *("the linear model", grid, (winner,), trials, None, (), scores, task)
-        )
-        windows = TRAINING_HOURS - best["context"] - int(hours) + 1
-        passes = best["updates"] * SeriesTraining().batch / (windows * CHANNELS)
-        runs = parts["Transformer"]
-        seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "mse"))
-        tuned = grid_of(tries), (best,), len(tries)
-        task = f"{HORIZONS[0]} hours"
-        ours = Side("the Transformer", *tuned, passes, seeds, scores, task)
-        found.append(Comparison(f"ETTh1, {hours} hours", "test MSE", (linear, ours)))
+    for context, hours in groups:
+        here = [r for r in runs if (r["context"], r["horizon"]) == (context, hours)]
+        task = f"{hours} from {context}"
+        (one,) = (run for run in here if run["side"] == "linear")
+        solved = len(PENALTIES), None, (), (one["mse"],), task
+        winner = {"penalty": one["penalty"]}
+        linear = Side("the linear model", {"penalty": PENALTIES}, (winner,), *solved)
+        sides = linear, series_transformer(here, context, hours, task)
+        name = f"ETTh1, {hours} hours from {context}"
+        found.append(Comparison(name, "test MSE", sides))
     return found
+
+
+def series_transformer(
+    runs: Sequence[Record], context: int, hours: int, task: str
+) -> Side:
+    """The Transformer's trials at a context and horizon, and what won."""
+    own = [
+        each | {"patches": PATCHES[each["stride"]]}
+        for each in runs
+        if each["side"] == "Transformer"
+    ]
+    trials = [each for each in own if each["seed"] == TRIAL_SEED]
+    best = min(trials, key=lambda each: each["validation"])
+    last = [each for each in own if each["seed"] != TRIAL_SEED]
+    names = {"rate": "peak", "patches": "patches"}
+    tried, winner = renamed(trials, **names), renamed([best], **names)
+    windows = TRAINING_HOURS - context - hours + 1
+    passes = TRAINING.steps * TRAINING.batch / (windows * CHANNELS)
+    seeds, scores = (tuple(each[key] for each in last) for key in ("seed", "mse"))
+    trained = len(trials), passes, seeds, scores, task
+    return Side("the Transformer", grid_of(tried), tuple(winner), *trained)
 
 
 def few_labels() -> list[Comparison]:
@@ -254,7 +267,7 @@ def distillation() -> list[Comparison]:
 
 
 READERS: dict[str, Callable[[], list[Comparison]]] = {
-    "series.json": series,
+    "series.jsonl": series,
     "masked-language-model.json": few_labels,
     "classifier.jsonl": classifier,
     "vision.json": vision,

@@ -105,6 +105,18 @@ def test_sines_are_forecast_by_the_linear_model():
     assert forecast_errors(linear, own, context, 6)[0] < 1e-3
 
 
+def test_patches_may_overlap():
+    overlapping = replace(SMALL, stride=3)
+    assert (SMALL.tokens, overlapping.tokens) == (4, 7)
+    model, past = SeriesTransformer(overlapping), torch.rand(2, 24)
+    read = []
+    model.embed.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    assert model(past).shape == (2, 6)
+    assert torch.equal(read[0][:, 0, 3:], read[0][:, 1, :3])
+    with pytest.raises(UserError, match="stride 5.*whole patches"):
+        replace(SMALL, stride=5)
+
+
 def test_a_series_may_stand_still():
     series = replace(sines(), values=torch.ones(400, 2))
     train, valid, test, *_ = split_series(series, 24, 6)

@@ -133,7 +133,7 @@ class Ridge:
         return lambda past: (past - past[:, -1:]) @ weights + past[:, -1:]
 
 # %% ../../nbs/after/series.ipynb #series-code-tuned
-PENALTIES = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+PENALTIES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 def tuned_ridge(
@@ -153,7 +153,10 @@ def tuned_ridge(
 # %% ../../nbs/after/series.ipynb #series-code-config
 @dataclass(frozen=True)
 class SeriesConfig(StackConfig):
-    """The sizes of a forecaster: its stack, and the steps it reads and writes."""
+    """The sizes of a forecaster: its stack, and the steps it reads and writes.
+
+    A patch begins `stride` steps after the last one; 0 is as many as a patch has.
+    """
 
     model_type: ClassVar[str] = "series"
     N: int = 2
@@ -162,17 +165,31 @@ class SeriesConfig(StackConfig):
     dropout: float = 0.2
     context: int = 336
     patch: int = 24
+    stride: int = 0
     horizon: int = 96
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("context", "patch", "horizon"):
             check_whole(self, name, below=2**20)
-        if self.context % self.patch or self.context < 2:
+        check_whole(self, "stride", least=0, below=2**20)
+        beyond = self.context - self.patch
+        if beyond < 0 or beyond % self.between or self.context < 2:
             raise UserError(
-                f"context is {self.context} and patch is {self.patch}: the context "
-                "must be two steps or more, and whole patches"
+                f"context is {self.context}, patch {self.patch} and stride "
+                f"{self.stride}: the context must be two steps or more, and whole "
+                "patches"
             )
+
+    @property
+    def between(self) -> int:
+        """The steps from the beginning of one patch to that of the next."""
+        return self.stride or self.patch
+
+    @property
+    def tokens(self) -> int:
+        """How many patches the context has."""
+        return (self.context - self.patch) // self.between + 1
 
 # %% ../../nbs/after/series.ipynb #series-code-model
 class SeriesTransformer(nn.Module):
@@ -184,12 +201,11 @@ class SeriesTransformer(nn.Module):
     def __init__(self, config: SeriesConfig):
         super().__init__()
         self.config = config
-        tokens = config.context // config.patch
         self.embed = nn.Linear(config.patch, config.d_model)
-        self.positions = LearnedPositions(tokens, config.d_model)
+        self.positions = LearnedPositions(config.tokens, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(config)
-        self.output = nn.Linear(tokens * config.d_model, config.horizon)
+        self.output = nn.Linear(config.tokens * config.d_model, config.horizon)
         self.apply(initialise)
 
     def forward(
@@ -198,7 +214,8 @@ class SeriesTransformer(nn.Module):
         """The coming steps, at the level and in the spread of the past."""
         spread, level = torch.std_mean(past, dim=-1, correction=0, keepdim=True)
         spread = spread + 1e-3
-        x = ((past - level) / spread).unflatten(-1, (-1, self.config.patch))
+        past = (past - level) / spread
+        x = past.unfold(-1, self.config.patch, self.config.between)
         x = self.dropout(self.positions(self.embed(x)))
         return self.output(self.encoder(x).flatten(1)) * spread + level
 
