@@ -552,15 +552,16 @@ def test_a_box_of_figure_1_opens_and_is_its_own_switch(window):
         ".map((each) => Number.parseFloat(each.textContent) || 0)"
     )
     assert len(shares) == 10 and sum(shares) == pytest.approx(100, abs=1)
-    for box, part in [
-        ("cross-attention", "cross.0.0,cross.0.1"),
-        ("dec-feed-forward", "decoder.0.feed_forward"),
-        ("enc-norm-1", "encoder.0.after_attention"),
-        ("tgt-positions", "decoder.positions"),
+    for box, layer, part in [
+        ("cross-attention", 2, "cross.1.0,cross.1.1"),
+        ("dec-feed-forward", 1, "decoder.0.feed_forward"),
+        ("enc-norm-1", 1, "encoder.0.after_attention"),
+        ("tgt-positions", 1, "decoder.positions"),
     ]:
         click(window, "#live-trained")
         slide(window, 0)
-        window.run(BOX.format(box) + TOUCH)
+        for _ in range(layer):
+            window.run(BOX.format(box) + TOUCH)
         click(window, "#live-box-off")
         assert window.run("decodeURIComponent(location.hash)").count(part) == 1
         assert len(set(re.findall(r"−\d+\.\d+", text_of(window, "effect")))) == 2

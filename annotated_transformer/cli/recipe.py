@@ -106,16 +106,19 @@ def training_pairs(
 def distilled_pairs(
     pairs: tuple[Pairs, Pairs],
     plan: "Recipe",
-    teacher: str,
+    teacher: str | None,
     choices: int,
     device: str | None,
     dry_run: bool = False,
 ) -> tuple[Pairs, Pairs]:
-    """The same with a teacher's translations on the training side; a few, to try it.
+    """The same, or with a teacher's translations on the training side; a few, to try
+    it.
 
     On a GPU it translates in bfloat16.
     Raises: UserError for a teacher of other languages.
     """
+    if teacher is None:
+        return pairs
     from ..after.distillation import with_teacher
     from ..devices import find_device
     from ..translation.task import FirstPairs

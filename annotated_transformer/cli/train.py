@@ -104,9 +104,8 @@ def train(
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         pairs = training_pairs(plan, own["valid"], training["root"])
-        if teacher:
-            given = teacher, teacher_choices, training["device"], dry_run
-            pairs = distilled_pairs(pairs, plan, *given)
+        asked = teacher, teacher_choices, training["device"], dry_run
+        pairs = distilled_pairs(pairs, plan, *asked)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             show(rehearse(plan, folder, *pairs, training["device"], start))

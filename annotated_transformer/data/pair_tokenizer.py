@@ -89,6 +89,11 @@ class PairTokenizer:
         return self.source is self.target
 
     @property
+    def one_vocabulary(self) -> bool:
+        """Whether both languages have the same ids, however they cut words."""
+        return self.joint or self.source.get_vocab() == self.target.get_vocab()
+
+    @property
     def src_vocab_size(self) -> int:
         """Number of source tokens, special ones included."""
         return self.source.get_vocab_size()

@@ -49,8 +49,7 @@ class InitFrom:
         Both directions can share them where the languages share one vocabulary.
         """
         text = self.tokenizer
-        shared = text.source.get_vocab() == text.target.get_vocab()
-        if not shared or (text.tgt_lang, text.src_lang) != (src, tgt):
+        if (text.tgt_lang, text.src_lang) != (src, tgt) or not text.one_vocabulary:
             return self
         turned = {"source": text.target, "target": text.source}
         return replace(
