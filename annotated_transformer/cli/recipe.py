@@ -103,7 +103,7 @@ def training_pairs(
     return train, dev
 
 
-def distilled_pairs(
+def taught_pairs(
     pairs: tuple[Pairs, Pairs],
     plan: "Recipe",
     teacher: str | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .options import RECIPES, TRAINING, Given, Group, app, option, with_groups
-from .recipe import distilled_pairs, open_start, plan_training, training_pairs
+from .recipe import open_start, plan_training, taught_pairs, training_pairs
 from .training import run_folder, train_run
 
 Source = Annotated[
@@ -78,7 +78,7 @@ def train(
     source: Source,
     start_from: InitFrom = None,
     teacher: Teacher = None,
-    teacher_choices: Choices = 1,
+    choices: Choices = 1,
     parts: Parts = None,
     dry_run: DryRun = False,
     *,
@@ -104,8 +104,7 @@ def train(
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         pairs = training_pairs(plan, own["valid"], training["root"])
-        asked = teacher, teacher_choices, training["device"], dry_run
-        pairs = distilled_pairs(pairs, plan, *asked)
+        pairs = taught_pairs(pairs, plan, teacher, choices, training["device"], dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             show(rehearse(plan, folder, *pairs, training["device"], start))
