@@ -57,7 +57,8 @@ function answer(model, { text, ids, target, options, switches }) {
     return { ids: source, steps: found.logProbability, weights:
       model.decoder.layers.map((_, layer) => found.looks[`cross.${layer}`].weights) };
   }
-  if (!options) return { ids: source, text: model.tokenizer.decode(source) };
+  if (!options) return { ids: source, text: model.tokenizer.decode(source),
+    asTarget: model.tokenizer.encode(text ?? "", "target") };
   const found = Transformer.translate(model, source, options, off);
   const { tokens, score, finished } = found, written = model.tokenizer.decode(tokens);
   const whole = text && model.tokenizer.putBack(written, text);
@@ -197,8 +198,11 @@ def test_texts_are_cut_as_the_library_cuts_them(
     tokenizer = PairTokenizer.load(folder)
     texts = [text for pair in pairs for text in pair] + ODD + odd_texts(300)
     found = in_node(file, [{"text": text} for text in texts])
-    expected = tokenizer.encode_source([" ".join(text.split()) for text in texts])
+    clean = [" ".join(text.split()) for text in texts]
+    expected, as_target = tokenizer.encode_source(clean), tokenizer.encode_target(clean)
     assert [each["ids"] for each in found] == expected
+    assert [each["asTarget"] for each in found] == as_target
+    assert (which == "odd") == tokenizer.joint
     assert [each["text"] for each in found] == tokenizer.decode(expected)
 
 

@@ -13,6 +13,7 @@ from annotated_transformer.data.text_files import read_table
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_card, read_json
 from annotated_transformer.model_names import find_folder
+from annotated_transformer.translation.prepared_data import InitFrom
 from benchmarks import record
 from benchmarks.paper import (
     everyday,
@@ -181,5 +182,10 @@ def test_rare_pieces_leave_the_vocabulary_and_the_rest_goes_on(tmp_path, monkeyp
     assert whole.tokenizer.source.get_vocab() == before.tokenizer.source.get_vocab()
     assert whole.tokenizer.source_tokens(rare) == shorter[1]
     assert whole.tokenizer.target_tokens(rare) == shorter[0]
+    turned = InitFrom("", whole.model, whole.tokenizer).facing("de", "en").tokenizer
+    assert (turned.source, turned.target) == (
+        whole.tokenizer.target,
+        whole.tokenizer.source,
+    )
     for name, weight in before.model.state_dict().items():
         assert torch.equal(whole.model.state_dict()[name], weight)
