@@ -20,6 +20,7 @@ core.
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -85,7 +86,7 @@ def digits() -> tuple[ImageSet, ImageSet, ImageSet]:
     return *cut(mnist()), mnist("t10k")
 
 
-def untrained(side: str, seed: int) -> nn.Module:
+def untrained(side: str, seed: int) -> Any:
     """The network of a side, from a seed."""
     torch.manual_seed(seed)
     model = SIDES[side]()
@@ -132,7 +133,7 @@ def mistakes(read: Tensor, test: ImageSet) -> Case:
 
 
 def linear(images: int) -> Case:
-    """The logistic regression with the strength that is best on the validation images."""
+    """The logistic regression of the strength that is best on the validation images."""
     train, valid, test = digits()
     start, tried = time.perf_counter(), {}
     known, held, asked = (
@@ -159,7 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     there = {run["images"] for run in read_runs(PLACE) if run["side"] == "linear"}
     for images in [each for each in UPDATES if each not in there]:
-        about = {"study": f"{images} images", "side": "linear", "images": images}
+        about = {
+            "study": f"{images} images, linear",
+            "side": "linear",
+            "images": images,
+        }
         add_run(PLACE, about | linear(images), "scikit-learn")
     run_missing(PLACE, STUDIES, run, asked.workers)
 
