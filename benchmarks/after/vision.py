@@ -45,7 +45,7 @@ from benchmarks.record import add_run, command_line, read_runs
 PLACE = "after/vision.jsonl"
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 STRENGTHS = (0.01, 0.1, 1.0, 10.0)  # the inverse of the penalty
-UPDATES = {1_000: 1_000, 5_000: 1_000, 20_000: 1_500, 55_000: 3_000}  # by images
+UPDATES = {1_000: 1_000, 5_000: 1_000, 20_000: 1_000, 55_000: 2_000}  # by images
 
 
 class Grey(nn.Module):
