@@ -4,12 +4,12 @@
 
 The study `decoder-only` of nbs/after/since_2017.ipynb, beside those that
 benchmarks/after/since_2017.py makes of the translator: the same parts in a decoder of
-nanoGPT's sizes for a laptop, 400 updates of 16 windows of 64 characters. Rates are
+nanoGPT's sizes for a laptop, 300 updates of 16 windows of 64 characters. Rates are
 tuned as benchmarks/after/studies.py says, on the last tenth of the training text; then
 each side is measured on the plays held out, whose characters are each predicted once.
 Each worker has one thread. Adds a line for each run to results/after/since_2017.jsonl.
 The text is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
-Takes an hour and a half of one core.
+Takes an hour of one core.
 """
 
 import time
@@ -33,7 +33,7 @@ from benchmarks.after.since_2017 import PARTS, PLACE, RATES, finite
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.record import command_line
 
-UPDATES = 400
+UPDATES = 300
 SIZES = LanguageModelConfig(N=4, d_model=128, d_ff=512, h=4, max_length=64)
 SIDES = {side: parts for side, parts in PARTS.items() if side not in TRAINING_PARTS}
 STUDY = {"decoder-only": Study(SIDES, RATES, UPDATES)}
