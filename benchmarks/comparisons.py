@@ -194,23 +194,23 @@ def classifier() -> list[Comparison]:
 
 
 def vision() -> list[Comparison]:
-    """Four models in the same loop."""
-    record = load("after/vision.json")
-    names = {
-        "linear-moved": "the linear model on moved images",
-        "linear": "the linear model",
-        "transformer": "the vision Transformer",
-        "convolution": "the convolutional network",
-    }
-    about = record["settings"]
-    sides = [
-        untuned(
-            *(name, {"rate": about["peak"]}, about["epochs"], (about["seed"],)),
-            (record["parts"][part]["accuracy"],),
-        )
-        for part, name in names.items()
-    ]
-    return [Comparison("MNIST", "test accuracy", tuple(sides))]
+    """Each number of images: the Transformer, convolutions, and a linear model."""
+    runs, found = read_runs("after/vision.jsonl"), []
+    for images in sorted({each["images"] for each in runs}):
+        here = [each for each in runs if each["images"] == images]
+        (one,) = (each for each in here if each["side"] == "linear")
+        strengths = tuple(map(float, one["tried"]))
+        grid, winner = {"strength": strengths}, ({"strength": one["strength"]},)
+        solved = len(strengths), None, (), (one["accuracy"],), "the validation split"
+        linear = Side("the linear model", grid, winner, *solved)
+        networks = [
+            study_side(name, here, "accuracy")
+            for name in ("transformer", "convolution")
+        ]
+        name = f"MNIST, {images:,} images"
+        sides = linear, *networks
+        found.append(Comparison(name, "test accuracy", sides, unit="updates"))
+    return found
 
 
 def language_model() -> list[Comparison]:
@@ -270,7 +270,7 @@ READERS: dict[str, Callable[[], list[Comparison]]] = {
     "series.jsonl": series,
     "masked-language-model.json": few_labels,
     "classifier.jsonl": classifier,
-    "vision.json": vision,
+    "vision.jsonl": vision,
     "language-model.json": language_model,
     "since_2017.jsonl": since_2017,
     "distillation.jsonl": distillation,
