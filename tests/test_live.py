@@ -679,9 +679,9 @@ def test_a_model_of_the_readers_own_runs_in_the_page(served, tmp_path):
         saved = tmp_path / "transformer-run.json"
         browser.wait(f"{heads}.every((each) => each.includes('without it'))")
         worth = browser.run(heads)
-    until = time.monotonic() + 20
-    while not saved.exists() and time.monotonic() < until:
-        time.sleep(0.05)
+        until = time.monotonic() + 60
+        while not saved.exists() and time.monotonic() < until:
+            time.sleep(0.05)
     spoiled = tmp_path / "spoiled.json"
     spoiled.write_text(saved.read_text("utf-8").replace('"looks"', '"x"'), "utf-8")
     with Browser() as friend:
