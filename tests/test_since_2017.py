@@ -9,6 +9,10 @@ from tiny_run import refused, train_arguments, write_pairs
 from torch import nn
 
 from annotated_transformer import load
+from annotated_transformer.after.language_model import (
+    LanguageModel,
+    LanguageModelConfig,
+)
 from annotated_transformer.after.since_2017 import (
     PARTS,
     ALiBi,
@@ -21,6 +25,7 @@ from annotated_transformer.after.since_2017 import (
     assemble,
     attentions,
     decaying_adam,
+    exchange_parts,
     gelu,
     rotate,
     train_with_parts,
@@ -330,3 +335,22 @@ def test_bad_input_ends_in_one_line(run, tmp_path):
     ):
         refused(run("train", "phrasebook", "--out", tmp_path, *options), words)
     assert not any(tmp_path.iterdir())
+
+
+@every
+def test_a_language_model_with_parts_sees_no_future_and_writes_as_it_reads(parts):
+    """A later token changes no earlier score; step by step the scores are the same."""
+    torch.manual_seed(1)
+    sizes = dict(N=2, d_model=32, d_ff=48, h=4, vocab_size=40, max_length=12)
+    model = LanguageModel(LanguageModelConfig(**sizes)).eval()
+    exchange_parts(model, parts)
+    ids = torch.randint(40, (2, 9))
+    other = ids.clone()
+    other[:, 6:] = (ids[:, 6:] + 1) % 40
+    with torch.no_grad():
+        whole, changed, caches = model(ids), model(other), model.start(2)
+        steps = [model.step(ids[:, :4], caches)]
+        steps += [model.step(ids[:, i : i + 1], caches) for i in range(4, 9)]
+    assert torch.equal(whole[:, :6], changed[:, :6])
+    assert not torch.allclose(whole[:, 6:], changed[:, 6:])
+    assert torch.allclose(torch.cat(steps, dim=1), whole, atol=1e-5)

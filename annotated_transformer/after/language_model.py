@@ -89,9 +89,11 @@ class LanguageModel(nn.Module):
 
     def start(self, rows: int = 1) -> list[KVCache]:
         """An empty cache for each layer."""
-        config = self.config
-        empty = self.embedding.weight.new_empty(rows, config.h, 0, config.d_k)
-        return [KVCache(empty, empty) for _ in self.stack.layers]
+        nothing = self.embedding.weight.new_empty(rows, 0, self.config.d_model)
+        return [
+            KVCache(*layer.self_attention.keys_values(nothing))
+            for layer in self.stack.layers
+        ]
 
     def step(
         self, ids: Int[Tensor, "rows new"], caches: list[KVCache]
