@@ -71,30 +71,16 @@ BEST = {
 Rival = tuple[float, str]
 
 
-def runs_of(study: str) -> list[dict[str, Any]]:
-    """The runs of a benchmark that keeps one on each line."""
+def tested(study: str, score: str, **wanted: Any) -> list[dict[str, Any]]:
+    """A study's recorded runs with these settings that have this score."""
     lines = (ROOT / "results" / "after" / f"{study}.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in lines.splitlines()]
+    runs = (json.loads(line) for line in lines.splitlines())
+    return [run for run in runs if wanted.items() <= run.items() and score in run]
 
 
-def tested(side: str) -> list[float]:
-    """The accuracy of a side's classifiers on the test reviews."""
-    runs = (run for run in runs_of("classifier") if run["side"] == side)
-    return [run["accuracy"] for run in runs if "reads" in run]
-
-
-def forecast(side: str) -> float:
-    """A side's mean squared error at four days of ETTh1, from 512 hours."""
-    wanted = {"side": side, "context": 512, "horizon": 96}
-    runs = (run for run in runs_of("series") if wanted.items() <= run.items())
-    return mean(run["mse"] for run in runs if "mse" in run)
-
-
-def digits(side: str) -> list[dict[str, Any]]:
-    """A side's runs on all training images that have read the test images."""
-    runs = [r for r in runs_of("vision") if r["side"] == side and "accuracy" in r]
-    most = max(run["images"] for run in runs)
-    return [run for run in runs if run["images"] == most]
+def average(study: str, score: str, **wanted: Any) -> float:
+    """The mean of a score over these runs."""
+    return mean(run[score] for run in tested(study, score, **wanted))
 
 
 def scoreboard() -> str:
@@ -103,12 +89,17 @@ def scoreboard() -> str:
     """
     seeds = multi30k_runs().values()
     captions = mean(bleu_of(systems[ALL_UPDATES])[0] for systems in seeds)
-    (reviews,) = (run for run in runs_of("classifier") if run["side"] == "data")
+    (reviews,) = tested("classifier", "positive", side="data")
     half = reviews["positive"]["test"]
-    right = {side: 100 * mean(tested(side)) for side in ("linear", "learned")}
-    networks = [digits(side) for side in ("convolution", "transformer")]
-    convolution, ours = (100 * mean(r["accuracy"] for r in runs) for runs in networks)
-    classes = [sum(row) for row in digits("linear")[0]["confusion"]]
+    (counted,) = tested("vision", "confusion", side="linear", images=55_000)
+    classes = [sum(row) for row in counted["confusion"]]
+
+    def right(study: str, side: str, **wanted: Any) -> float:
+        return 100 * average(study, "accuracy", side=side, **wanted)
+
+    def error(side: str) -> float:
+        return average("series", "mse", side=side, context=512, horizon=96)
+
     plays = record("after/language-model.json")
     letters = plays["text"]["architecture"]["vocab_size"]
     counts = log(2) * plays["n-grams"]["bits per character"]
@@ -118,13 +109,15 @@ def scoreboard() -> str:
         [
             row("captions", "translation/multi30k", "BLEU", None, None, captions),
             row("reviews", "after/classifier", "% right", 100 * max(half, 1 - half),
-                (right["linear"], "word counts"), right["learned"]),
+                (right("classifier", "linear"), "word counts"),
+                right("classifier", "learned")),
             row("digits", "after/vision", "% right", 100 * max(classes) / sum(classes),
-                (convolution, "two convolutions"), ours),
+                (right("vision", "convolution", images=55_000), "two convolutions"),
+                right("vision", "transformer", images=55_000)),
             row("plays", "after/language_model", "nats", log(letters),
                 (counts, "n-grams"), plays["text"]["held out"]["nats per token"]),
-            row("power", "after/series", "MSE", forecast("naive"),
-                (forecast("linear"), "linear"), forecast("Transformer")),
+            row("power", "after/series", "MSE", error("naive"),
+                (error("linear"), "linear"), error("Transformer")),
             row("trees", "translation/parsing", "F1", None,
                 (trees["grammar"]["test"]["f1"], "a grammar"),
                 trees["transformer"]["beam"]["f1"]),
