@@ -47,7 +47,7 @@ from benchmarks.record import add_run, command_line, read_runs
 
 PLACE, RUNS = "after/language-model.jsonl", Path("runs/language-model")
 NAME, SEEDS = "tiny-shakespeare", (1, 2, 3)
-ORDERS, RATES = (5, 6, 7), (1e-3, 2e-3, 4e-3)
+ORDERS, RATES = (4, 5, 6, 7), (1e-3, 2e-3, 4e-3)
 UPDATES, OF_TRIALS = 3_500, 625
 PARTS = {"laptop": (), "ours": ("rotary",)}
 Plan = tuple[LanguageModelConfig, LanguageTraining]
