@@ -15,6 +15,7 @@ from annotated_transformer.translation.parsing import (
     PCFG,
     Tree,
     TreeVocabulary,
+    WellFormed,
     clean,
     from_tokens,
     is_well_formed,
@@ -164,6 +165,44 @@ def test_vocabulary_pairs_and_a_search_without_training():
     for tokens, leaves in zip(written, sentences, strict=True):
         assert len(tokens) <= 306
         assert from_tokens(tokens, leaves).leaves() == leaves
+
+
+class Guesses:
+    """A `StepModel` that knows nothing, and seldom opens a bracket."""
+
+    config = TransformerConfig(20, 20, N=1, d_model=8, d_ff=8, h=2, d_k=4, d_v=4)
+    training = False
+
+    def __init__(self, vocabulary):
+        self.generator = torch.Generator().manual_seed(1)
+        opens = [token[0] == "(" for token in vocabulary.tokens]
+        self.seldom = 2.0 * torch.tensor(opens)
+
+    def start(self, src, beam_size=1):
+        return self
+
+    def reorder(self, rows):
+        pass
+
+    def step(self, tokens, cache):
+        sizes = len(tokens), len(self.seldom)
+        return 2 * torch.randn(sizes, generator=self.generator) - self.seldom
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_constrained_parser_writes_nothing_but_trees(beam_size):
+    one = tree(CLEAN)
+    vocabulary, sentences = TreeVocabulary([one]), [one.leaves()[:n] for n in (3, 4, 5)]
+    for _ in range(10):
+        free, bound = (
+            parse(ModelSearch(model), vocabulary, sentences, beam_size)
+            for model in (
+                Guesses(vocabulary),
+                WellFormed(Guesses(vocabulary), vocabulary),
+            )
+        )
+        assert all(map(is_well_formed, bound, sentences))
+        assert not any(map(is_well_formed, free, sentences))
 
 
 @pytest.mark.slow

@@ -435,10 +435,11 @@ class WellFormed:
         for row, (sentence, written) in enumerate(both):
             following = sentence[min(written.tags, len(sentence) - 1)]
             over, depth = following == EOS, len(written.opened)
+            closable = depth > 0 if over else depth > 1 and not written.empty
             if not over:
                 scores[row, self.openings] = logits[row, self.openings]
-            if over != (depth > 0):
+            if over != (depth > 0):  # a tag inside a bracket, or the end outside all
                 scores[row, following] = tag[row]
-            if depth > 1 - over and (over or not written.empty):
+            if closable:
                 scores[row, self.ids[f"){written.opened[-1]}"]] = closing[row]
         return scores
