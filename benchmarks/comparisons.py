@@ -31,19 +31,6 @@ TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
 PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
 
 
-def untuned(
-    name: str,
-    settings: dict[str, Value],
-    passes: float | None,
-    seeds: Sequence[int],
-    scores: Sequence[float],
-) -> Side:
-    """A side that was run with one value of each setting."""
-    grid = {setting: (value,) for setting, value in settings.items()}
-    found = tuple(seeds), tuple(scores)
-    return Side(name, grid, (settings,), 1, passes, *found, tuned_on=None)
-
-
 def renamed(tried: Sequence[Record], **names: str) -> list[Record]:
     """The settings of each trial, under the names of this page."""
     return [{name: each[old] for name, old in names.items()} for each in tried]
@@ -215,20 +202,13 @@ def vision() -> list[Comparison]:
 
 def language_model() -> list[Comparison]:
     """N-grams beside the model, on tiny Shakespeare."""
-    record = load("after/language-model.json")
-    text, grams = record["text"], record["n-grams"]
-    made, window = text["training"], text["architecture"]["max_length"]
-    passes = made["steps"] * made["batch"] * window / text["tokens"]["train"]
-    orders = tuple(map(int, grams["tries"]))
-    counts = Side(
-        *("the n-grams", {"order": orders}, ({"order": grams["order"]},)),
-        *(len(orders), None, (), (grams["bits per character"],), "the training text"),
-    )
-    ours = untuned(
-        *("the language model", {"rate": made["peak"]}, passes, (made["seed"],)),
-        (text["held out"]["bits per character"],),
-    )
-    return [Comparison("tiny-shakespeare", "bits per character", (counts, ours))]
+    runs = read_runs("after/language-model.jsonl")
+    (grams,) = (each for each in runs if each["side"] == "n-grams")
+    orders, winner = tuple(map(int, grams["tried"])), {"order": grams["order"]}
+    solved = len(orders), None, (), (grams["nats"],), "the validation split"
+    counts = Side("the n-grams", {"order": orders}, (winner,), *solved)
+    ours = study_side("ours", runs, "nats", budget="passes")
+    return [Comparison("tiny-shakespeare", "nats per character", (counts, ours))]
 
 
 def since_2017() -> list[Comparison]:
@@ -246,16 +226,18 @@ def since_2017() -> list[Comparison]:
     return found
 
 
-def study_side(name: str, runs: Sequence[Record], score: str) -> Side:
+def study_side(
+    name: str, runs: Sequence[Record], score: str, budget: str = "updates"
+) -> Side:
     """One side of a study, whose rate was tuned on seed 0 by the validation split."""
     own = [each for each in runs if each["side"] == name]
     tuning = [each for each in own if each["seed"] == 0]
     final = sorted((r for r in own if r["seed"] != 0), key=lambda run: run["seed"])
     (rate,) = {each["rate"] for each in final}
-    (updates,) = {each["updates"] for each in own}
+    (spent,) = {each[budget] for each in final}
     seeds, scores = (tuple(each[key] for each in final) for key in ("seed", score))
     tuned = grid_of(renamed(tuning, rate="rate")), ({"rate": rate},), len(tuning)
-    return Side(name, *tuned, updates, seeds, scores, "the validation split")
+    return Side(name, *tuned, spent, seeds, scores, "the validation split")
 
 
 def distillation() -> list[Comparison]:
@@ -271,7 +253,7 @@ READERS: dict[str, Callable[[], list[Comparison]]] = {
     "masked-language-model.json": few_labels,
     "classifier.jsonl": classifier,
     "vision.jsonl": vision,
-    "language-model.json": language_model,
+    "language-model.jsonl": language_model,
     "since_2017.jsonl": since_2017,
     "distillation.jsonl": distillation,
 }
