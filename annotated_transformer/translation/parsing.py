@@ -385,7 +385,7 @@ class Beginning:
 # %% ../../nbs/translation/parsing.ipynb #parsing-wf
 @dataclass
 class TreeCache:
-    """A model's own cache; for each row its sentence, <s> first, and what is written."""
+    """A model's cache; for each row its sentence, <s> first, and what is written."""
 
     inner: StepCache
     sentences: list[list[int]]
