@@ -168,7 +168,7 @@ def test_vocabulary_pairs_and_a_search_without_training():
 
 
 class Guesses:
-    """A `StepModel` that knows nothing, and seldom opens a bracket."""
+    """A `StepModel` that knows nothing, and likes to open a bracket."""
 
     config = TransformerConfig(20, 20, N=1, d_model=8, d_ff=8, h=2, d_k=4, d_v=4)
     training = False
@@ -176,7 +176,7 @@ class Guesses:
     def __init__(self, vocabulary):
         self.generator = torch.Generator().manual_seed(1)
         opens = [token[0] == "(" for token in vocabulary.tokens]
-        self.seldom = 2.0 * torch.tensor(opens)
+        self.liking = 1.0 * torch.tensor(opens)
 
     def start(self, src, beam_size=1):
         return self
@@ -185,8 +185,8 @@ class Guesses:
         pass
 
     def step(self, tokens, cache):
-        sizes = len(tokens), len(self.seldom)
-        return 2 * torch.randn(sizes, generator=self.generator) - self.seldom
+        sizes = len(tokens), len(self.liking)
+        return 2 * torch.randn(sizes, generator=self.generator) + self.liking
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -202,6 +202,8 @@ def test_a_constrained_parser_writes_nothing_but_trees(beam_size):
             )
         )
         assert all(map(is_well_formed, bound, sentences))
+        trees = map(from_tokens, bound, sentences)
+        assert all(len(each.children) == 1 for each in trees)  # one root
         assert not any(map(is_well_formed, free, sentences))
 
 

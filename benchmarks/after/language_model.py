@@ -73,7 +73,7 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def curve(folder: Path) -> list[dict[str, float]]:
-    """The loss of each validation, and the mean one of the updates before it."""
+    """The loss of each validation of a run."""
     rows = map(json.loads, (folder / "log.jsonl").read_text("utf-8").splitlines())
     return [
         {"step": row["step"], "loss": row["loss"]}
