@@ -95,11 +95,9 @@ def test_a_verdict_names_the_direction():
 def tiny(monkeypatch, tmp_path):
     """Rows that take a second, in a folder of their own."""
 
-    def small(row, seed=1):
-        plan = scaled_down_recipe(row, seed)
-        training = replace(
-            plan.training, steps=3, batch_tokens=256, log_every=1, save_every=2
-        )
+    def small(row, seed=1, steps=2_000, batch_tokens=512):
+        plan = scaled_down_recipe(row, seed, steps * 3 // 2_000, batch_tokens // 2)
+        training = replace(plan.training, log_every=1, save_every=2)
         return replace(plan, training=training, vocab_size=150)
 
     def few(name, split, src, tgt):
@@ -121,6 +119,16 @@ def test_rows_are_trained_scored_and_left_alone(tiny):
     table3.main([*command[:2], "--device", "cpu", "--seed", "1", "2"])
     runs = record.read_runs(table3.PLACE)
     assert runs[:2] == [first, second] and [run["seed"] for run in runs] == [1, 1, 2]
+
+
+def test_a_long_run_stands_beside_the_short_one(tiny):
+    command = ["--row", "C-2-layers", "--device", "cpu"]
+    for more in ([], ["--long"], ["--long"]):
+        table3.main(command + more)
+    short, long = record.read_runs(table3.PLACE)
+    assert [short["updates"], long["updates"]] == [3, 15]
+    assert long["perplexities"][-1] == [15, long["perplexity"]]
+    assert [step for step, _ in long["perplexities"]] == [2, 4, 6, 8, 10, 12, 14, 15]
 
 
 def test_an_interrupted_row_goes_on(tiny, monkeypatch):

@@ -120,11 +120,13 @@ def scaled_down(config: TransformerConfig) -> TransformerConfig:
     )
 
 
-def scaled_down_recipe(row: Variation, seed: int = 1) -> Recipe:
-    """A row in small on Multi30k: 2,000 updates where the paper has 100,000."""
+def scaled_down_recipe(
+    row: Variation, seed: int = 1, steps: int = 2_000, batch_tokens: int = 512
+) -> Recipe:
+    """A row in small on Multi30k, with `steps` where the paper has 100,000 updates."""
     training = TrainingConfig(
-        steps=row.steps * 2_000 // 100_000,
-        batch_tokens=512,
+        steps=row.steps * steps // 100_000,
+        batch_tokens=batch_tokens,
         warmup=200,
         lr_factor=0.34,
         label_smoothing=row.smoothing,
