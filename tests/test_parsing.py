@@ -16,6 +16,7 @@ from annotated_transformer.translation.parsing import (
     Tree,
     TreeVocabulary,
     WellFormed,
+    binary_rules,
     clean,
     from_tokens,
     is_well_formed,
@@ -144,6 +145,22 @@ def test_the_grammar_takes_the_more_frequent_attachment():
     for often, seldom in [(low, high), (high, low)]:
         grammar = PCFG([tree(often), tree(often), tree(seldom)])
         assert str(parse_with_grammar(grammar, tree(low).leaves())) == often
+
+
+@pytest.mark.parametrize(
+    ("order", "subject", "verb", "rests"),
+    [
+        (0, "NP+NN^", "VP^", {"@S^:"}),
+        (1, "NP+NN^S", "VP^S", {"@S^SBAR:NP", "@S^SBAR:ADVP"}),
+        (2, "NP+NN^S^SBAR", "VP^S^SBAR", {"@S^SBAR:NP", "@S^SBAR:NP+ADVP"}),
+    ],
+)
+def test_a_symbol_names_as_much_as_the_order_says(order, subject, verb, rests):
+    inner = "(S (NP (NN tea)) (ADVP (RB now)) (VP (VBZ helps) (NP (PRP us))) (. .))"
+    _, rules = binary_rules(tree(f"(TOP (SBAR (IN that) {inner}))"), order)
+    symbols = {name for rule in rules for name in rule}
+    assert {subject, verb} < symbols
+    assert {name for name in symbols if name[0] == "@"} == rests
 
 
 def test_vocabulary_pairs_and_a_search_without_training():

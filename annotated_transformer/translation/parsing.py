@@ -200,29 +200,30 @@ def score_brackets(gold: Sequence[Tree], parsed: Sequence[Tree]) -> BracketScore
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-26
 def binary_rules(
-    tree: Tree, context: bool = True, above: str = ""
+    tree: Tree, order: int = 1, above: tuple[str, ...] = ()
 ) -> tuple[str, list[tuple[str, str, str]]]:
     """A tree's symbol, and its rules with two symbols on the right.
 
-    A chain of single children is one symbol. With `context` a constituent's symbol
-    names its parent, and that of a rest the sibling before it.
+    A chain of single children is one symbol. A constituent's symbol names `order`
+    labels above it, and that of a rest as many siblings before it, too.
     """
     chain = [tree.label]
     while len(tree.children) == 1:
         tree = tree.children[0]
         chain.append(tree.label)
-    name = "+".join(chain) + ("" if tree.word and len(chain) == 1 else f"^{above}")
+    context = "^" + "^".join(above)
+    name = "+".join(chain) + ("" if tree.word and len(chain) == 1 else context)
     if tree.word:
         return name, []
-    symbols, rules, here = [], [], chain[-1] if context else ""
+    symbols, rules, here = [], [], (chain[-1], *above)[:order]
     for child in tree.children:
-        symbol, inside = binary_rules(child, context, here)
+        symbol, inside = binary_rules(child, order, here)
         symbols.append(symbol)
         rules.extend(inside)
     left = name
-    for place, symbol in enumerate(symbols[:-2]):
-        sibling = tree.children[place].label if context else ""
-        part = f"@{chain[-1]}^{above}:{sibling}"
+    for place, symbol in enumerate(symbols[:-2], 1):
+        before = tree.children[max(0, place - order) : place]
+        part = f"@{chain[-1]}{context}:{'+'.join(each.label for each in before)}"
         rules.append((left, symbol, part))
         left = part
     return name, [*rules, (left, symbols[-2], symbols[-1])]
@@ -231,12 +232,12 @@ def binary_rules(
 class PCFG:
     """A probabilistic context-free grammar, its rules counted in trees."""
 
-    def __init__(self, trees: Iterable[Tree], context: bool = True):
+    def __init__(self, trees: Iterable[Tree], order: int = 1):
         rules: Counter[tuple[str, str, str]] = Counter()
         roots: Counter[str] = Counter()
         leaves: set[str] = set()
         for tree in trees:
-            root, found = binary_rules(tree, context)
+            root, found = binary_rules(tree, order)
             roots[root] += 1
             rules.update(found)
             leaves |= {name for rule in found for name in rule[1:]} | {root}

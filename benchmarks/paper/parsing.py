@@ -61,14 +61,16 @@ def treebank() -> list[Tree]:
         return [tree for each in read_trees(file.read()) if (tree := clean(each))]
 
 
-def by_grammar(trees: Sequence[Tree], test: Sequence[Tree]) -> dict[str, Any]:
-    """Count a grammar, parse, and score.
+def by_grammar(
+    trees: Sequence[Tree], test: Sequence[Tree], order: int = 1
+) -> dict[str, Any]:
+    """Count a grammar of some order, parse, and score.
 
     A sentence that it can't parse goes to a grammar without context, and if that can't
     either, gets a flat tree.
     """
     begun = time.process_time()
-    grammar, plain = PCFG(trees), PCFG(trees, context=False)
+    grammar, plain = PCFG(trees, order), PCFG(trees, order=0)
     parsed, without = [], {"no_parse": 0, "flat": 0}
     for leaves in (tree.leaves() for tree in test):
         found = parse_with_grammar(grammar, leaves)

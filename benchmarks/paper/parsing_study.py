@@ -6,7 +6,8 @@
 Two sides: the training trees `as they are`, and `exchanged`: beside each tree nine
 copies, in which every tenth constituent gives way to another one of the training trees
 with the same label below the same label. That teaches what a context-free grammar
-assumes. Rates are tuned as benchmarks/after/studies.py says, by runs of a third of the
+assumes. A grammar stands beside them, its order chosen on the validation part among as
+many. Rates are tuned as benchmarks/after/studies.py says, by runs of a third of the
 updates; each of three seeds parses the test part greedily and with the paper's beam,
 constrained to trees or free and repaired. With --longer the second side makes three
 times the updates, once. Trees, split, sizes and batches are those of
@@ -33,6 +34,7 @@ from benchmarks.paper.parsing import (
     TRAINING,
     VALIDATION,
     WARMUP,
+    by_grammar,
     by_transformer,
     trained,
     treebank,
@@ -41,6 +43,7 @@ from benchmarks.record import add_run, command_line, read_runs
 
 PLACE = "paper/parsing.jsonl"
 UPDATES, OF_TRIALS, RATES = 9_000, 3_000, (1.5e-3, 3e-3, 6e-3)
+ORDERS = (0, 1, 2)  # of the grammar
 COPIES, SHARE, LONGEST = 9, 0.1, 60
 LONGER = 3 * UPDATES
 SIDES: dict[str, tuple[str, ...]] = {"as they are": (), "exchanged": ("exchanged",)}
@@ -111,6 +114,20 @@ def run(case: Case, updates: int = UPDATES) -> Case:
     return found | {"trees": len(trees)}
 
 
+def count_grammars() -> None:
+    """A grammar of each order on the validation part, and the best on the test part."""
+    if any(each["study"] == "grammar" for each in read_runs(PLACE)):
+        return
+    trees = treebank()
+    train, valid = trees[:TRAINING], trees[TRAINING:][:VALIDATION]
+    tried = {order: by_grammar(train, valid, order) for order in ORDERS}
+    best = max(ORDERS, key=lambda order: tried[order]["test"]["f1"])
+    found = by_grammar(train, trees[TRAINING + VALIDATION :], best)
+    validated = {str(order): each["test"]["f1"] for order, each in tried.items()}
+    about = {"study": "grammar", "side": "grammar", "order": best, "tried": validated}
+    add_run(PLACE, about | found)
+
+
 def run_longer() -> None:
     """One run of the exchanged trees with more updates, at the rate that won."""
     torch.set_num_threads(1)
@@ -130,6 +147,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if asked.longer:
         run_longer()
     else:
+        count_grammars()
         run_missing(PLACE, STUDIES, run, asked.workers)
 
 
