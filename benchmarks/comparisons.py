@@ -3,8 +3,8 @@
     python -m benchmarks.comparisons [--admit]
 
 Nothing is run again: what each side tried, its passes, seeds and scores come from the
-records in results/after/, and from the code where a record leaves its grid out. Writes
-results/after/fairness.json: each comparison with its table and with the reasons why it
+records in results/, and from the code where a record leaves its grid out. Writes
+results/fairness.json: each comparison with its table and with the reasons why it
 isn't fair, none for a fair one. A reason that wasn't there before is an error, unless
 --admit puts it on the list.
 """
@@ -19,7 +19,7 @@ from benchmarks.after.series import TRAINING, TRIAL_SEED
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
 from benchmarks.record import RESULTS, command_line, load, read_runs
 
-PLACE, COMMAND = "after/fairness.json", "python -m benchmarks.comparisons"
+PLACE, COMMAND = "fairness.json", "python -m benchmarks.comparisons"
 Record = dict[str, Any]
 # Of the logistic regression; its record of few labels has the winners alone.
 REGRESSION: dict[str, tuple[Value, ...]] = {
@@ -248,14 +248,29 @@ def distillation() -> list[Comparison]:
     return [Comparison("Tatoeba, distillation", "bleu", sides, unit="updates")]
 
 
+def parsing() -> list[Comparison]:
+    """A grammar, and parsers that learned from trees as they are, or exchanged too."""
+    runs = read_runs("paper/parsing.jsonl")
+    (counted,) = (each for each in runs if each["study"] == "grammar")
+    orders, winner = tuple(map(int, counted["tried"])), {"order": counted["order"]}
+    solved = len(orders), None, (), (counted["test"]["f1"],), "the validation split"
+    grammar = Side("the grammar", {"order": orders}, (winner,), *solved)
+    runs = [each for each in runs if each["study"] == "parsing"]
+    names = dict.fromkeys(each["side"] for each in runs)
+    sides = [study_side(name, runs, "f1, constrained, beam") for name in names]
+    compared = "Penn Treebank's sample"
+    return [Comparison(compared, "F1", (grammar, *sides), unit="updates")]
+
+
 READERS: dict[str, Callable[[], list[Comparison]]] = {
-    "series.jsonl": series,
-    "masked-language-model.json": few_labels,
-    "classifier.jsonl": classifier,
-    "vision.jsonl": vision,
-    "language-model.jsonl": language_model,
-    "since_2017.jsonl": since_2017,
-    "distillation.jsonl": distillation,
+    "after/series.jsonl": series,
+    "after/masked-language-model.json": few_labels,
+    "after/classifier.jsonl": classifier,
+    "after/vision.jsonl": vision,
+    "after/language-model.jsonl": language_model,
+    "after/since_2017.jsonl": since_2017,
+    "after/distillation.jsonl": distillation,
+    "paper/parsing.jsonl": parsing,
 }
 
 
@@ -267,7 +282,7 @@ def verdicts() -> Record:
     found: Record = {}
     for place, read in READERS.items():
         for each in read():
-            about = {"record": f"results/after/{place}", "score": each.score}
+            about = {"record": f"results/{place}", "score": each.score}
             found[each.name] = about | {"table": table(each), "unfair": unfair(each)}
     return found
 

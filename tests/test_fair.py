@@ -124,9 +124,10 @@ def test_the_table_has_grids_and_intervals():
 
 
 def test_each_record_is_judged():
-    there = {path.name for path in (RESULTS / "after").iterdir()}
-    about = {"distillation.json"}  # what a teacher wrote, which compares nothing
-    assert there == {*comparisons.READERS, *about, "fairness.json"}
+    there = {f"after/{path.name}" for path in (RESULTS / "after").iterdir()}
+    about = {"after/distillation.json"}  # what a teacher wrote, which compares nothing
+    paper = {"paper/parsing.jsonl"}
+    assert there | paper == {*comparisons.READERS, *about}
 
 
 def test_the_verdicts_are_those_on_the_list():
@@ -142,7 +143,6 @@ def test_a_new_reason_must_be_admitted(tmp_path, monkeypatch):
     monkeypatch.setattr(comparisons, "RESULTS", tmp_path)
     monkeypatch.setattr(comparisons, "load", lambda place: {})
     monkeypatch.setattr(comparisons, "READERS", {"new.json": lambda: unknown})
-    (tmp_path / "after").mkdir()
     with pytest.raises(SystemExit, match="new: trials differ"):
         comparisons.main([])
     assert not (tmp_path / comparisons.PLACE).exists()
