@@ -1,7 +1,7 @@
 """Train parsers on the treebank's sample under the gate, and parse in two ways.
 
     python -m benchmarks.paper.parsing_study [--workers 2]
-    python -m benchmarks.paper.parsing_study --longer
+    python -m benchmarks.paper.parsing_study --longer 1 2 3
 
 Two sides: the training trees `as they are`, and `exchanged`: beside each tree nine
 copies, in which every tenth constituent gives way to another one of the training trees
@@ -10,10 +10,10 @@ assumes. A grammar stands beside them, its order chosen on the validation part a
 many. Rates are tuned as benchmarks/after/studies.py says, by runs of a third of the
 updates; each of three seeds parses the test part greedily and with the paper's beam,
 constrained to trees or free and repaired. With --longer the second side makes three
-times the updates, once. Trees, split, sizes and batches are those of
+times the updates, from these seeds. Trees, split, sizes and batches are those of
 benchmarks/paper/parsing.py. Each worker has one thread. Adds a line for each run to
 results/paper/parsing.jsonl, which nbs/translation/parsing.ipynb shows. Takes two hours
-of one core, and with --longer half an hour more.
+of one core, and with --longer half an hour more for each seed.
 """
 
 import math
@@ -138,13 +138,14 @@ def count_grammars() -> None:
     add_run(PLACE, about | found)
 
 
-def run_longer() -> None:
-    """One run of the exchanged trees with more updates, at the rate that won."""
+def run_longer(seeds: Sequence[int]) -> None:
+    """Runs of the exchanged trees with more updates, at the rate that won."""
     torch.set_num_threads(1)
     runs = [each for each in read_runs(PLACE) if each["side"] == "exchanged"]
     (rate,) = {each["rate"] for each in runs if each["seed"] != TUNING_SEED}
-    case = {"study": "longer", "side": "exchanged", "rate": rate, "seed": 1}
-    if not any(each["study"] == "longer" for each in runs):
+    there = {each["seed"] for each in runs if each["study"] == "longer"}
+    for seed in (seed for seed in seeds if seed not in there):
+        case = {"study": "longer", "side": "exchanged", "rate": rate, "seed": seed}
         add_run(PLACE, case | run(case, LONGER))
 
 
@@ -152,10 +153,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Make the runs that are missing."""
     parser = command_line(__doc__)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--longer", action="store_true", help="one longer run instead")
+    parser.add_argument("--longer", type=int, nargs="+", metavar="SEED", default=[])
     asked = parser.parse_args(argv)
     if asked.longer:
-        run_longer()
+        run_longer(asked.longer)
     else:
         count_grammars()
         run_missing(PLACE, STUDIES, run, asked.workers)
