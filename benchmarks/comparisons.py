@@ -255,11 +255,17 @@ def parsing() -> list[Comparison]:
     orders, winner = tuple(map(int, counted["tried"])), {"order": counted["order"]}
     solved = len(orders), None, (), (counted["test"]["f1"],), "the validation split"
     grammar = Side("the grammar", {"order": orders}, (winner,), *solved)
-    runs = [each for each in runs if each["study"] == "parsing"]
-    names = dict.fromkeys(each["side"] for each in runs)
-    sides = [study_side(name, runs, "f1, constrained, beam") for name in names]
+    tuned = [each for each in runs if each["study"] == "parsing"]
+    longer = [each for each in runs if each["study"] == "longer"]
+    longer += [each for each in tuned if each["seed"] == 0]
+    score, names = "f1, constrained, beam", ("as they are", "exchanged")
+    sides = [study_side(name, tuned, score) for name in names]
+    last = study_side("exchanged", longer, score)
     compared = "Penn Treebank's sample"
-    return [Comparison(compared, "F1", (grammar, *sides), unit="updates")]
+    return [
+        Comparison(compared, "F1", (grammar, *sides), unit="updates"),
+        Comparison(f"{compared}, longer", "F1", (grammar, last), unit="updates"),
+    ]
 
 
 READERS: dict[str, Callable[[], list[Comparison]]] = {

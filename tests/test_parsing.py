@@ -26,6 +26,7 @@ from annotated_transformer.translation.parsing import (
     score_brackets,
     to_tokens,
 )
+from benchmarks.paper import parsing as benchmark
 
 RAW = """( (S (NP-SBJ-1 (DT the) (NN cat) )
    (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1) ))) (. .) ))"""
@@ -161,6 +162,23 @@ def test_a_symbol_names_as_much_as_the_order_says(order, subject, verb, rests):
     symbols = {name for rule in rules for name in rule}
     assert {subject, verb} < symbols
     assert {name for name in symbols if name[0] == "@"} == rests
+
+
+def test_copies_have_constituents_of_the_same_kind(monkeypatch):
+    monkeypatch.setattr(benchmark, "SHARE", 0.3)
+    trees = [tree(CLEAN), tree("(TOP (S (NP (NN tea)) (VP (VBZ helps)) (. .)))")]
+
+    def kinds(one):
+        below = [(child.label, one.label) for child in one.children]
+        return {*below}.union(*map(kinds, one.children))
+
+    copies = benchmark.with_copies(trees, seed=1)
+    assert copies[:2] == trees and len(copies) == 2 * (1 + benchmark.COPIES)
+    assert any(copy not in trees for copy in copies)
+    known = kinds(trees[0]) | kinds(trees[1])
+    assert all(kinds(copy) <= known for copy in copies)
+    monkeypatch.setattr(benchmark, "LONGEST", 3)
+    assert benchmark.with_copies(trees[:1], seed=1) == trees[:1]
 
 
 def test_vocabulary_pairs_and_a_search_without_training():
