@@ -21,14 +21,13 @@ from benchmarks.record import RESULTS, command_line, load, read_runs
 
 PLACE, COMMAND = "fairness.json", "python -m benchmarks.comparisons"
 Record = dict[str, Any]
-# Of the logistic regression; its record of few labels has the winners alone.
-REGRESSION: dict[str, tuple[Value, ...]] = {
-    "n-grams": (1, 2),
-    "C": (1.0, 4.0, 16.0, 64.0),
-}
-REGRESSION_BOUNDS: dict[str, tuple[Value, ...]] = {"n-grams": (1,)}
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
 PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
+FEW_LABELS = {
+    "linear": "the linear model",
+    "nothing": "the model from nothing",
+    "pretrained": "the pretrained model",
+}
 
 
 def renamed(tried: Sequence[Record], **names: str) -> list[Record]:
@@ -118,42 +117,32 @@ def series_transformer(
 
 
 def few_labels() -> list[Comparison]:
-    """Pretrained, from nothing and linear, at each number of labelled reviews."""
+    """Linear, from nothing and pretrained, at each number of labelled reviews."""
     record = load("after/masked-language-model.json")
-    points, found = record["points"], []
+    longest = None, record["pretraining"]["updates"]
+    points = [p for p in record["points"] if p.get("updates") in longest]
+    found = []
     for labels in sorted({each["labels"] for each in points}):
-        runs = {
-            name: [p for p in points if (p["side"], p["labels"]) == (name, labels)]
-            for name in ("linear", "from nothing", "pretrained")
-        }
-        sides = [few_labels_linear(runs.pop("linear"), f"{labels:,} labels")]
-        for name, each in runs.items():
-            sides.append(few_labels_network(name, each, record["tuned"][name]))
-        compared = f"IMDb, {labels:,} labels"
-        found.append(Comparison(compared, "test accuracy", tuple(sides)))
+        here = [each for each in points if each["labels"] == labels]
+        sides = [few_labels_side(side, here, record["tuned"]) for side in FEW_LABELS]
+        name = f"IMDb, {labels:,} labels"
+        found.append(Comparison(name, "test accuracy", tuple(sides)))
     return found
 
 
-def few_labels_linear(runs: Sequence[Record], task: str) -> Side:
-    """The regression, whose settings each seed chose anew."""
-    winners = tuple(renamed(runs, **{"n-grams": "n", "C": "C"}))
-    trials = len(REGRESSION["n-grams"]) * len(REGRESSION["C"])
+def few_labels_side(side: str, points: Sequence[Record], tuned: Record) -> Side:
+    """A side at a number of labels, whose settings were chosen once, at 1,000."""
+    names = {"n-grams": "n", "C": "C"}
+    if side != "linear":
+        names = {"rate": "peak", "dropout": "dropout"}
+    winner, *tried = renamed([tuned[side], *tuned[side]["tried"]], **names)
+    runs = [each for each in points if each["side"] == side]
+    (passes,) = {each.get("passes") for each in runs}
     seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "test"))
-    tuned = "the linear model", REGRESSION, winners, trials
-    return Side(*tuned, None, seeds, scores, task, REGRESSION_BOUNDS)
-
-
-def few_labels_network(name: str, runs: Sequence[Record], tuned: Record) -> Side:
-    """A network, whose settings were chosen once, at 1,000 labels."""
-    told = f"the {name} model"
-    if name == "from nothing":
-        told = "the model from nothing"
-    winner, *tried = renamed([tuned, *tuned["tried"]], rate="peak", dropout="dropout")
     search = grid_of(tried), (winner,), len(tried)
-    (passes,) = {each["passes"] for each in runs}
-    seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "test"))
-    task, bounds = "1,000 labels", {"dropout": (0.0,)}
-    return Side(told, *search, passes, seeds, scores, task, bounds)
+    bounds: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
+    named = FEW_LABELS[side], *search, passes, seeds, scores
+    return Side(*named, tuned_on="1,000 labels", bounds=bounds)
 
 
 def classifier() -> list[Comparison]:
