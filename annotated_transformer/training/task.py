@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
@@ -127,8 +128,8 @@ def train_task(task: Task) -> Iterator[dict[str, float]]:
         found = task.evaluate(lambda batch: task.loss(task.objective, batch).item())
         if check_finite(found["loss"], update.step) < best:
             best = found["loss"]
-            kept = {n: p.detach().clone() for n, p in model.named_parameters()}
+            kept = deepcopy(model.state_dict())
         yield {"step": update.step, "train": mean, **found}
     if config.select == "best":
-        model.load_state_dict(kept, strict=False)
+        model.load_state_dict(kept)
     model.eval()

@@ -5,24 +5,28 @@
 Needs timeseries/ETTh1.csv below ANNOTATED_TRANSFORMER_DATA, or fetches it. The first 20
 months of 30 days, 12 for training, 4 for validation, 4 for the test; MSE and MAE on
 standardised values over all test windows and channels. For each context and horizon
-both sides make ten trials, judged on the validation part: ten penalties for the linear
+each side makes ten trials, judged on the validation part: ten penalties for the linear
 model; five rates with overlapping patches and five without for the Transformer, with a
 seed that isn't used again. The Transformer has the sizes that Nie et al. 2023 take for
-this series. Then it is trained with three seeds; each training keeps the weights that
-were best in validation.
+this series, once with the paper's layer norm and once with their batch norm. Then it is
+trained with three seeds; each training keeps the weights that were best in validation.
 
-A GPU is used where there is one, else one thread. A run is a line of
+A GPU is used where there is one, else one thread for each worker. A run is a line of
 results/after/series.jsonl, which nbs/after/series.ipynb shows; one that is there isn't
-made again. Takes two and a half hours of one core, or ten minutes of a GPU.
+made again. Takes five hours of one core, or twenty minutes of a GPU.
 """
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import cache
 from itertools import product
+from multiprocessing import get_context
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from annotated_transformer.after.config import SeriesTraining
 from annotated_transformer.after.series import (
@@ -40,10 +44,12 @@ from annotated_transformer.after.tasks import SeriesTask
 from annotated_transformer.data.series import Series, ett
 from annotated_transformer.devices import find_device
 from annotated_transformer.errors import UserError
+from annotated_transformer.model.layers import AddNorm
 from annotated_transformer.training.task import train_task
 from benchmarks.record import add_run, command_line, read_runs
 
 RECORD = "after/series.jsonl"
+LAYER_NORM, BATCH_NORM = "Transformer", "Transformer, batch norm"
 CONTEXTS, HORIZONS = (336, 512), (96, 192)
 SIZES = {"N": 3, "d_model": 16, "d_ff": 128, "h": 4, "dropout": 0.3, "patch": 16}
 STRIDES, PEAKS = (8, 16), (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -51,6 +57,12 @@ TRAINING = SeriesTraining(steps=1_000)
 SEEDS, TRIAL_SEED = (1, 2, 3), 0
 DIVERGED = 700.0  # the validation error of a training that broke off
 Run = dict[str, Any]
+
+
+@cache
+def read_series() -> Series:
+    """ETTh1."""
+    return ett()
 
 
 def recorded(**settings: Any) -> Run | None:
@@ -68,15 +80,31 @@ def errors(
     return {"mse": squared, "mae": absolute}
 
 
-def train(series: Series, about: Run) -> Run:
+class BatchNorm(nn.BatchNorm1d):
+    """Over all patches of a batch, for each entry of their vectors."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, patches, d_model), normalised."""
+        return super().forward(x.transpose(1, 2)).transpose(1, 2)
+
+
+def new_model(about: Run) -> SeriesTransformer:
+    """A Transformer with the norm of its side."""
+    sizes = SIZES | {name: about[name] for name in ("context", "horizon", "stride")}
+    model = SeriesTransformer(SeriesConfig(**sizes))
+    if about["side"] == BATCH_NORM:
+        for part in model.modules():
+            if isinstance(part, AddNorm):
+                part.norm = BatchNorm(model.config.d_model)
+    return model.to(find_device())
+
+
+def train(about: Run) -> Run:
     """One training: best validation error and time; unless a trial, test errors."""
     context, horizon, seed = (about[name] for name in ("context", "horizon", "seed"))
-    known, valid, *_ = split_series(series, context, horizon)
+    known, valid, *_ = split_series(read_series(), context, horizon)
     torch.manual_seed(seed)
-    sizes = SIZES | {name: about[name] for name in ("context", "horizon", "stride")}
-    model, device = SeriesTransformer(SeriesConfig(**sizes)), find_device()
-    model.to(device)
-    begun = time.perf_counter()
+    begun, model = time.perf_counter(), new_model(about)
     settings = replace(TRAINING, seed=seed, peak=about["peak"])
     points = train_task(SeriesTask(model, None, known, valid, settings))
     try:
@@ -85,31 +113,40 @@ def train(series: Series, about: Run) -> Run:
         return {"validation": DIVERGED, "diverged": str(error)}
     found = {
         "parameters": sum(each.numel() for each in model.parameters()),
-        "device": device.type,
+        "device": find_device().type,
         "seconds": round(time.perf_counter() - begun, 1),
         "validation": lowest,
     }
     if seed != TRIAL_SEED:
-        found |= errors(forecaster(model), series, context, horizon)
+        found |= errors(forecaster(model), read_series(), context, horizon)
     return found
 
 
-def transformers(series: Series, group: Run) -> None:
-    """The trials, and the best settings with each seed; what is missing of them."""
+def make(cases: Sequence[Run], workers: int) -> None:
+    """The trainings that are missing, several at a time."""
+    missing = [case for case in cases if recorded(**case) is None]
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
+        running = {pool.submit(train, case): case for case in missing}
+        for future in as_completed(running):
+            add_run(RECORD, running[future] | future.result())
 
-    def make(stride: int, peak: float, seed: int) -> Run:
-        about = {"side": "Transformer", **group, "stride": stride, "peak": peak}
-        about["seed"] = seed
-        if recorded(**about) is None:
-            add_run(RECORD, about | train(series, about))
-        run = recorded(**about)
-        assert run is not None
-        return run
 
-    trials = [make(s, p, TRIAL_SEED) for s, p in product(STRIDES, PEAKS)]
-    best = min(trials, key=lambda each: each["validation"])
-    for seed in SEEDS:
-        make(best["stride"], best["peak"], seed)
+def transformers(groups: Sequence[Run], workers: int) -> None:
+    """The trials of both norms, and the best settings of each with every seed."""
+    sides = [
+        {"side": side, **group} for side in (LAYER_NORM, BATCH_NORM) for group in groups
+    ]
+    settings = [{"stride": s, "peak": p} for s, p in product(STRIDES, PEAKS)]
+    trials = {"seed": TRIAL_SEED}
+    make([side | each | trials for side in sides for each in settings], workers)
+
+    def best(side: Run) -> Run:
+        tried = [recorded(**side, **each, **trials) for each in settings]
+        won = min((run for run in tried if run), key=lambda run: run["validation"])
+        return side | {name: won[name] for name in ("stride", "peak")}
+
+    make([best(side) | {"seed": seed} for side in sides for seed in SEEDS], workers)
 
 
 def linear_model(series: Series, context: int, horizon: int) -> Run:
@@ -139,13 +176,17 @@ def untrained(series: Series, group: Run) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the runs that are missing."""
-    command_line(__doc__).parse_args(arguments)
+    parser = command_line(__doc__)
+    parser.add_argument("--workers", type=int, default=1, help="trainings at a time")
+    asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    series = ett()
-    for context, horizon in product(CONTEXTS, HORIZONS):
-        group = {"context": context, "horizon": horizon}
-        untrained(series, group)
-        transformers(series, group)
+    groups = [
+        {"context": context, "horizon": horizon}
+        for context, horizon in product(CONTEXTS, HORIZONS)
+    ]
+    for group in groups:
+        untrained(read_series(), group)
+    transformers(groups, asked.workers)
 
 
 if __name__ == "__main__":
