@@ -132,11 +132,9 @@ def make(cases: Sequence[Run], workers: int) -> None:
             add_run(RECORD, running[future] | future.result())
 
 
-def transformers(groups: Sequence[Run], workers: int) -> None:
+def transformers(group: Run, workers: int) -> None:
     """The trials of both norms, and the best settings of each with every seed."""
-    sides = [
-        {"side": side, **group} for side in (LAYER_NORM, BATCH_NORM) for group in groups
-    ]
+    sides = [{"side": side, **group} for side in (LAYER_NORM, BATCH_NORM)]
     settings = [{"stride": s, "peak": p} for s, p in product(STRIDES, PEAKS)]
     trials = {"seed": TRIAL_SEED}
     make([side | each | trials for side in sides for each in settings], workers)
@@ -180,13 +178,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1, help="trainings at a time")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    groups = [
-        {"context": context, "horizon": horizon}
-        for context, horizon in product(CONTEXTS, HORIZONS)
-    ]
-    for group in groups:
+    for context, horizon in product(CONTEXTS, HORIZONS):
+        group = {"context": context, "horizon": horizon}
         untrained(read_series(), group)
-    transformers(groups, asked.workers)
+        transformers(group, asked.workers)
 
 
 if __name__ == "__main__":
