@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=1, help="trainings at a time")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    for context, horizon in product(CONTEXTS, HORIZONS):
+    for horizon, context in product(HORIZONS, CONTEXTS):
         group = {"context": context, "horizon": horizon}
         untrained(read_series(), group)
         transformers(group, asked.workers)
