@@ -204,11 +204,18 @@ STOPS = """
   && !(each.type === "radio" && all[i - 1]?.name === each.name)).length
 """  # a group of radio buttons is one stop
 LISTS = ("api/", "genindex", "py-modindex", "glossary", "references")  # of links
+# The theme gives boxes that scroll to the Tab key, a moment after a window has changed.
+REACHED = """
+[...document.querySelectorAll("pre, .cell_output > .output")].every((each) =>
+  each.tabIndex === 0
+  || each.scrollWidth <= each.clientWidth && each.scrollHeight <= each.clientHeight)
+"""
 
 
 def check_access(window: Browser, axe: str) -> None:
     """axe finds nothing."""
     window.resize(1280, 800)
+    window.wait(REACHED, 20)
     window.run(f"{axe};0")
     for theme, rules in {"light": NAMES, "dark": COLOURS}.items():
         window.run(f"document.documentElement.dataset.theme = '{theme}'")
