@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from annotated_transformer.after.config import SeriesTraining
 from annotated_transformer.after.series import (
+    PENALTIES,
     Forecaster,
     SeriesConfig,
     SeriesTransformer,
@@ -117,6 +118,7 @@ def train(about: Run) -> Run:
         return {"validation": DIVERGED, "diverged": str(error)}
     found = {
         "parameters": sum(each.numel() for each in model.parameters()),
+        "updates": settings.steps,
         "device": find_device().type,
         "seconds": round(time.perf_counter() - begun, 1),
         "validation": lowest,
@@ -160,7 +162,7 @@ def linear_model(series: Series, context: int, horizon: int) -> Run:
     begun = time.perf_counter()
     forecast, _, penalty = tuned_ridge(series, horizon, [context])
     seconds = round(time.perf_counter() - begun, 1)
-    about = {"penalty": penalty, "seconds": seconds}
+    about = {"tried": list(PENALTIES), "penalty": penalty, "seconds": seconds}
     return about | errors(forecast, series, context, horizon)
 
 
