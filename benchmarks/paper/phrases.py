@@ -1,15 +1,16 @@
-"""Captions translated without a network: copied, and by phrases that were counted.
+"""Captions and everyday sentences translated without a network: copied, and by phrases
+that were counted.
 
-    python -m benchmarks.paper.phrases
+    python -m benchmarks.paper.phrases [--corpus multi30k tatoeba]
 
 The trivial answer hands the English back. The simple rival is what came before neural
-translation (Koehn et al., 2003): IBM model 1 aligns the training captions' words both
+translation (Koehn et al., 2003): IBM model 1 aligns the training text's words both
 ways, phrases of up to five words that agree with the links are counted, and a search
 from left to right, without reordering, weighs their frequencies both ways, a trigram
 model of German, and the number of words and of phrases. The weights are chosen on 200
-captions of the validation split. Multi30k is downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds it; five minutes of one core.
-Writes results/paper/phrases.json.
+pairs of the validation split. The corpora are downloaded unless
+ANNOTATED_TRANSFORMER_DATA names a folder that holds them; a quarter of an hour of one
+core. Writes its part of results/paper/phrases.json.
 """
 
 import time
@@ -20,6 +21,7 @@ from functools import cache
 from heapq import nlargest
 from itertools import chain, product
 from math import log
+from typing import Any
 
 from annotated_transformer.after.language_model import KneserNey
 from annotated_transformer.data.corpora import load_corpus
@@ -27,13 +29,33 @@ from annotated_transformer.data.pair_tokenizer import moses_detokenize, moses_to
 from annotated_transformer.translation.heads import Links
 from benchmarks.measure import bleu, sides
 from benchmarks.paper.heads import ibm_model_1
-from benchmarks.record import command_line, save
+from benchmarks.record import command_line, load, provenance, save
 
-CONVENTION = "BLEU Moses, lower-cased"
-TESTS = "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"
+PLACE = "paper/phrases.json"
 LONGEST, OPTIONS, STACK, TUNED_ON = 5, 10, 30, 200
 Words = tuple[str, ...]
 Table = dict[Words, list[tuple[Words, float, float]]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A corpus, its splits, and how it is scored."""
+
+    corpus: str
+    tests: tuple[str, ...]
+    convention: str
+    lowercase: bool
+
+
+TASKS = {
+    "multi30k": Task(
+        "multi30k",
+        ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"),
+        "BLEU Moses, lower-cased",
+        lowercase=True,
+    ),
+    "tatoeba": Task("tatoeba", ("test",), "BLEU 13a", lowercase=False),
+}
 
 
 @dataclass(frozen=True)
@@ -57,12 +79,12 @@ GRID = {
 }
 
 
-def tokens(split: str) -> tuple[list[Words], list[Words]]:
-    """Both sides of a split in lower-cased Moses tokens."""
-    sides = zip(*load_corpus("multi30k", split, "en", "de"), strict=True)
+def tokens(task: Task, split: str) -> tuple[list[Words], list[Words]]:
+    """Both sides of a split in Moses tokens."""
+    both = zip(*load_corpus(task.corpus, split, "en", "de"), strict=True)
     english, german = (
-        [tuple(line.split()) for line in moses_tokenize(side, lang, lowercase=True)]
-        for lang, side in zip(("en", "de"), sides, strict=True)
+        [tuple(line.split()) for line in moses_tokenize(side, lang, task.lowercase)]
+        for lang, side in zip(("en", "de"), both, strict=True)
     )
     return english, german
 
@@ -185,21 +207,23 @@ def translate(source: Words, table: Table, model: Trigrams, weights: Weights) ->
 
 
 class Translator:
-    """What was counted on the training captions, and what it translates."""
+    """What was counted on the training pairs, and what it translates."""
 
-    def __init__(self) -> None:
-        english, german = tokens("train")
+    def __init__(self, task: Task):
+        self.task = task
+        english, german = tokens(task, "train")
         self.table, self.model = phrase_table(english, german), Trigrams(german)
 
     def score(self, split: str, weights: Weights, limit: int | None = None) -> float:
-        """BLEU on a split, or on its first captions."""
-        pairs = list(load_corpus("multi30k", split, "en", "de"))[:limit]
+        """BLEU on a split, or on its first pairs."""
+        pairs = list(load_corpus(self.task.corpus, split, "en", "de"))[:limit]
         outputs = [
             " ".join(translate(source, self.table, self.model, weights))
-            for source in tokens(split)[0][:limit]
+            for source in tokens(self.task, split)[0][:limit]
         ]
         targets = [german for _, german in pairs]
-        return bleu(moses_detokenize(outputs, "de"), targets, CONVENTION)["bleu"]
+        written = moses_detokenize(outputs, "de")
+        return bleu(written, targets, self.task.convention)["bleu"]
 
 
 def tune(translator: Translator) -> tuple[Weights, list[dict[str, float]]]:
@@ -214,24 +238,38 @@ def tune(translator: Translator) -> tuple[Weights, list[dict[str, float]]]:
     return best, [asdict(weights) | {"bleu": s} for weights, s in tried.items()]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Count, choose the weights, translate the tests, write the record."""
-    command_line(__doc__).parse_args(arguments)
+def measured(task: Task) -> dict[str, Any]:
+    """Count, choose the weights, translate the tests."""
     begun = time.process_time()
-    translator = Translator()
+    translator = Translator(task)
     counted = time.process_time()
     weights, tried = tune(translator)
-    found = {"convention": CONVENTION, "weights": asdict(weights), "tried": tried}
-    found["copied"] = {
-        split: bleu(*sides("multi30k", split), CONVENTION)["bleu"] for split in TESTS
+    handed_back = {
+        split: bleu(*sides(task.corpus, split), task.convention)["bleu"]
+        for split in task.tests
     }
-    found["tests"] = {split: translator.score(split, weights) for split in TESTS}
-    found["seconds"] = {
-        "counting": round(counted - begun),
-        "in all": round(time.process_time() - begun),
+    found = {
+        "convention": task.convention,
+        "weights": asdict(weights),
+        "tried": tried,
+        "copied": handed_back,
+        "tests": {split: translator.score(split, weights) for split in task.tests},
     }
-    print(found["copied"], found["tests"])
-    save("paper/phrases.json", found, "sacrebleu", "sacremoses")
+    seconds = {"counting": counted - begun, "in all": time.process_time() - begun}
+    return found | {"seconds": {what: round(each) for what, each in seconds.items()}}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each corpus, and put it into the record."""
+    parser = command_line(__doc__)
+    parser.add_argument("--corpus", nargs="+", choices=TASKS, default=list(TASKS))
+    for name in parser.parse_args(arguments).corpus:
+        found = measured(TASKS[name])
+        print(name, found["copied"], found["tests"], found["seconds"])
+        record = load(PLACE)
+        kept = {each: record[each] for each in TASKS if each in record}
+        made = provenance("sacrebleu", "sacremoses")
+        save(PLACE, kept | {name: made | found}, "sacrebleu", "sacremoses")
 
 
 if __name__ == "__main__":
