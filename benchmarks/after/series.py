@@ -13,7 +13,7 @@ trained with three seeds; each training keeps the weights that were best in vali
 
 A GPU is used where there is one, else one thread for each worker. A run is a line of
 results/after/series.jsonl, which nbs/after/series.ipynb shows; one that is there isn't
-made again. Takes hours of one core: batch norm's share is not whole yet.
+made again. Takes some two hours of one core for each norm, minutes of a GPU.
 """
 
 import time
