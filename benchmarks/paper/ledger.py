@@ -3,15 +3,16 @@
     python -m benchmarks.paper.ledger
 
 A row is a *setting* that our presets and recipes have too, *derived* where the package
-computes the quantity at the paper's own size, *rerun small* where the experiment ran in
-a size that fits here, *quoted* where it is somebody else's result or a plain fact, and
-*not attempted* where it is the paper's own and we have nothing beside it. Nothing was
-rerun at the paper's size. What is computed comes from the package as it is; what ran
-comes from the records in results/, each with its command, seed, machine, time and
-versions. Takes seconds. Writes results/ledger.json, which nbs/ledger.ipynb shows.
+computes the quantity at the paper's own size, *rerun at size* where what was measured
+had that size too, *rerun small* where the experiment ran in a size that fits here,
+*quoted* where it is somebody else's result or a plain fact, and *not attempted* where
+it is the paper's own and we have nothing beside it. What is computed comes from the
+package as it is; what ran comes from the records in results/, each with its command,
+seeds, machine, time and versions. Takes seconds. Writes results/ledger.json, which
+nbs/ledger.ipynb shows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import repeat
 from math import log2
@@ -36,12 +37,14 @@ from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.parsing import MORE_TOKENS, PARSING
 from annotated_transformer.translation.search import length_limits
 from annotated_transformer.translation.table3 import scaled_down_recipe, variations
-from benchmarks.record import command_line, read_runs, save
+from benchmarks.record import command_line, load, read_runs, save
 
-SETTING, DERIVED, SMALL = "setting", "derived", "rerun small"
+SETTING, DERIVED = "setting", "derived"
+AT_SIZE, SMALL = "rerun at size", "rerun small"
 QUOTED, NOT = "quoted", "not attempted"
 THIS = "python -m benchmarks.paper.ledger"
 TABLE_3, TABLE_4 = "paper/table3.jsonl", "paper/parsing.jsonl"
+TIMED = "scale/gpu.json"
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,16 @@ def evidence(record: str, found: dict[str, Any]) -> dict[str, Any]:
     known["seconds"] = found.get("seconds", found.get("processor_seconds"))
     named = {key: value for key, value in known.items() if value is not None}
     return {"record": f"results/{record}", **named}
+
+
+def evidence_of_runs(record: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The same of several runs: all commands and seeds, and their time together."""
+    each = [evidence(record, run) for run in runs]
+    seconds = sum(one["seconds"] for one in each)
+    known = {key: value for key, value in each[0].items() if key != "seed"}
+    command = "; ".join(dict.fromkeys(one["command"] for one in each))
+    seeds = sorted(one["seed"] for one in each)
+    return known | {"command": command, "seeds": seeds, "seconds": seconds}
 
 
 # -- §3 and §5: settings ---------------------------------------------------------------
@@ -141,6 +154,12 @@ def settings() -> Iterator[Row]:
     yield setting("§5.3", "warm-up steps", "4,000", f"{training.warmup:,}")
     yield setting("§5.4", "ε_ls", 0.1, training.label_smoothing)
     options = SearchOptions()
+    for name, seconds in {"wmt14-en-de-base": 0.4, "wmt14-en-de-big": 1.0}.items():
+        minutes = f"{recipe(name).training.save_every * seconds / 60:g}"
+        yield setting(
+            "§6.1", f"{name}: minutes between checkpoints", 10, minutes,
+            "ours counts updates; at the paper's seconds for each",
+        )  # fmt: skip
     yield setting("§6.1", "beam", 4, options.beam_size)
     yield setting("§6.1", "length penalty α", 0.6, options.alpha)
     limit = length_limits(torch.ones(1, 10, dtype=torch.long), base).item() - 10
@@ -164,17 +183,34 @@ def settings() -> Iterator[Row]:
     for pair, count in {"German": "4.5 million", "French": "36 million"}.items():
         why = "the recipes stream them; nobody has yet"
         yield quoted("§5.1", f"English-{pair} sentence pairs", count, why)
-    for what, paper in {
-        "seconds of a base update, 8 P100": "0.4",
-        "seconds of a big update, 8 P100": "1.0",
-        "hours of the base training": "12",
-        "days of the big training": "3.5",
-    }.items():
-        yield Row("§5.2", what, paper, why="never timed: needs a GPU")
+    yield from speed()
     sustained = {"K80": "2.8", "K40": "3.7", "M40": "6.0", "P100": "9.5"}
     for device, paper in sustained.items():
         why = "taken over for the arithmetic of the costs"
         yield quoted("§5.2", f"TFLOPS that a {device} sustains", paper, why)
+
+
+def speed() -> Iterator[Row]:
+    """Updates timed on one GPU, and trainings that they would make."""
+    timed = load(TIMED)
+    proof = evidence(TIMED, timed)
+    for size, (update, training, updates) in {
+        "base": ("0.4", "12 hours", 100_000),
+        "big": ("1.0", "3.5 days", 300_000),
+    }.items():
+        ran = timed[size]
+        eager, compiled = (
+            ran["contenders"][f"ours, {way}"]["seconds"]
+            for way in ("eager", "compiled")
+        )
+        one = f"one H200, {ran['rows']} pairs of {ran['length']} tokens, bfloat16"
+        yield Row(
+            "§5.2", f"seconds of a {size} update, 8 P100", update, AT_SIZE,
+            f"{eager:.3f}", proof, f"{one}; {compiled:.3f} compiled",
+        )  # fmt: skip
+        hours = compiled * updates / 3600
+        why = f"not trained; its updates would take {hours:.1f} hours of one H200"
+        yield Row("§5.2", f"time of the {size} training", training, why=why)
 
 
 # -- Table 1 ---------------------------------------------------------------------------
@@ -282,6 +318,11 @@ def table_2() -> Iterator[Row]:
     for system, (printed, seconds) in times.items():
         ours = f"{hardware_flops(seconds, 8, 9.5e12):.2e}"
         yield derived("Table 2", f"Transformer {system}: FLOPs", printed, ours)
+    share = float(times["big"][0]) / float(RIVALS["MoE"][3] or "nan")
+    yield derived(
+        "§6.1", "cost of big beside the best single model before, en-fr",
+        "less than 1/4", f"{share:.2f}", "MoE, as printed in Table 2",
+    )  # fmt: skip
 
 
 # -- Table 3 ---------------------------------------------------------------------------
@@ -362,8 +403,7 @@ def table_3() -> Iterator[Row]:
         updates = scaled_down_recipe(row).training.steps
         here = [run for run in read_runs(TABLE_3) if run["row"] == name]
         runs = [run for run in here if run["updates"] == updates]
-        proof = evidence(TABLE_3, runs[0]) | {"seeds": [run["seed"] for run in runs]}
-        del proof["seed"]
+        proof = evidence_of_runs(TABLE_3, runs)
         size = runs[0]["parameters"]
         why = f"Multi30k, {size:,} parameters, {updates:,} updates, mean of {len(runs)}"
         for what, paper in {
@@ -373,6 +413,12 @@ def table_3() -> Iterator[Row]:
             middle = geometric_mean if what == "perplexity" else mean  # of the losses
             ours = f"{middle(run[what.lower()] for run in runs):.2f}"
             yield Row(place, what, paper, SMALL, ours, proof, why)
+    found = variations()
+    heads = max(
+        row.bleu for name, row in found.items() if name.startswith(("A-", "base"))
+    )
+    less = heads - found["A-1-head"].bleu
+    yield derived("§6.2", "BLEU that one head is below the best", 0.9, f"{less:.1f}")
 
 
 # -- Table 4 and the figures -----------------------------------------------------------
@@ -406,8 +452,7 @@ def table_4() -> Iterator[Row]:
         if system == "Transformer (4 layers), WSJ only":
             why = "3,314 trees, 2 + 2 layers, tags as input, constrained to trees, "
             why += f"mean of {len(own)}; a PCFG: {grammar}"
-            proof = evidence(TABLE_4, own[0]) | {"seeds": [run["seed"] for run in own]}
-            del proof["seed"]
+            proof = evidence_of_runs(TABLE_4, own)
             yield Row("Table 4", what, score, SMALL, ours, proof, why)
         elif "Transformer" in system:
             yield Row("Table 4", what, score, why="needs 17M sentences")
