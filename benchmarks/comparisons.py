@@ -13,14 +13,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from annotated_transformer.after.series import PENALTIES
 from annotated_transformer.files import write_json
-from benchmarks.after.series import TRAINING, TRIAL_SEED
+from annotated_transformer.translation.table3 import scaled_down_recipe, variations
+from benchmarks.after.masked_language_model import PROBE_STRENGTHS
+from benchmarks.after.series import BATCH_NORM, LAYER_NORM, TRAINING, TRIAL_SEED
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
+from benchmarks.paper.phrases import TASKS
 from benchmarks.record import RESULTS, command_line, load, read_runs
 
 PLACE, COMMAND = "fairness.json", "python -m benchmarks.comparisons"
 Record = dict[str, Any]
+CAPTIONS = "test_2016_flickr"
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
 PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
 FEW_LABELS = {
@@ -40,6 +43,14 @@ def grid_of(tried: Sequence[Record]) -> dict[str, Any]:
     return {name: tuple(sorted({each[name] for each in tried})) for name in tried[0]}
 
 
+def same(side: str, runs: Sequence[Record], key: str) -> Any:
+    """What all runs of a side have in common. Raises: ValueError, if they don't."""
+    values = list(dict.fromkeys(each.get(key) for each in runs))
+    if len(values) != 1:
+        raise ValueError(f"{side}: its runs differ in {key}: {values}")
+    return values[0]
+
+
 def searched(
     name: str,
     runs: Sequence[Record],
@@ -57,7 +68,7 @@ def searched(
     best = max(tried, key=lambda t: judged(tried[t]))
     winner = dict(zip(settings, best, strict=True)).items()
     last = [each for each in runs if "accuracy" in each and winner <= each.items()]
-    (passes,) = {each.get("passes") for each in last}
+    passes = same(name, last, "passes")
     names = settings.values()
     return Side(
         *(name, grid_of([dict(zip(names, each, strict=True)) for each in tried])),
@@ -86,23 +97,26 @@ def series() -> list[Comparison]:
         here = [r for r in runs if (r["context"], r["horizon"]) == (context, hours)]
         task = f"{hours} from {context}"
         (one,) = (run for run in here if run["side"] == "linear")
-        solved = len(PENALTIES), None, (), (one["mse"],), task
-        winner = {"penalty": one["penalty"]}
-        linear = Side("the linear model", {"penalty": PENALTIES}, (winner,), *solved)
-        sides = linear, series_transformer(here, context, hours, task)
+        tried, winner = tuple(one["tried"]), ({"penalty": one["penalty"]},)
+        solved = len(tried), None, (), (one["mse"],), task
+        linear = Side("the linear model", {"penalty": tried}, winner, *solved)
+        norms = [
+            series_transformer(name, here, context, hours, task)
+            for name in (LAYER_NORM, BATCH_NORM)
+        ]
         name = f"ETTh1, {hours} hours from {context}"
-        found.append(Comparison(name, "test MSE", sides))
+        found.append(Comparison(name, "test MSE", (linear, *norms)))
     return found
 
 
 def series_transformer(
-    runs: Sequence[Record], context: int, hours: int, task: str
+    name: str, runs: Sequence[Record], context: int, hours: int, task: str
 ) -> Side:
-    """The Transformer's trials at a context and horizon, and what won."""
+    """A Transformer's trials at a context and horizon, and what won."""
     own = [
         each | {"patches": PATCHES[each["stride"]]}
         for each in runs
-        if each["side"] == "Transformer"
+        if each["side"] == name
     ]
     trials = [each for each in own if each["seed"] == TRIAL_SEED]
     best = min(trials, key=lambda each: each["validation"])
@@ -110,10 +124,10 @@ def series_transformer(
     names = {"rate": "peak", "patches": "patches"}
     tried, winner = renamed(trials, **names), renamed([best], **names)
     windows = TRAINING_HOURS - context - hours + 1
-    passes = TRAINING.steps * TRAINING.batch / (windows * CHANNELS)
+    passes = same(name, last, "updates") * TRAINING.batch / (windows * CHANNELS)
     seeds, scores = (tuple(each[key] for each in last) for key in ("seed", "mse"))
     trained = len(trials), passes, seeds, scores, task
-    return Side("the Transformer", grid_of(tried), tuple(winner), *trained)
+    return Side(f"the {name}", grid_of(tried), tuple(winner), *trained)
 
 
 def few_labels() -> list[Comparison]:
@@ -127,7 +141,20 @@ def few_labels() -> list[Comparison]:
         sides = [few_labels_side(side, here, record["tuned"]) for side in FEW_LABELS]
         name = f"IMDb, {labels:,} labels"
         found.append(Comparison(name, "test accuracy", tuple(sides)))
+        probes = [p for p in record["probes"] if p["updates"] == longest[1]]
+        beside = sides[0], sides[2], probe(probes, labels)
+        found.append(Comparison(f"{name}, a probe", "test accuracy", beside))
     return found
+
+
+def probe(probes: Sequence[Record], labels: int) -> Side:
+    """A linear model on the frozen encoder, whose penalty each draw chose anew."""
+    runs = [each["labels"][str(labels)] for each in probes]
+    winners = tuple({"C": each["C"]} for each in runs)
+    solved = len(PROBE_STRENGTHS), None, tuple(each["seed"] for each in probes)
+    scores = tuple(each["test"] for each in runs)
+    grid = {"C": PROBE_STRENGTHS}
+    return Side("the probe", grid, winners, *solved, scores, "each draw of labels")
 
 
 def few_labels_side(side: str, points: Sequence[Record], tuned: Record) -> Side:
@@ -137,7 +164,7 @@ def few_labels_side(side: str, points: Sequence[Record], tuned: Record) -> Side:
         names = {"rate": "peak", "dropout": "dropout"}
     winner, *tried = renamed([tuned[side], *tuned[side]["tried"]], **names)
     runs = [each for each in points if each["side"] == side]
-    (passes,) = {each.get("passes") for each in runs}
+    passes = same(side, runs, "passes")
     seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "test"))
     search = grid_of(tried), (winner,), len(tried)
     bounds: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
@@ -197,7 +224,13 @@ def language_model() -> list[Comparison]:
     solved = len(orders), None, (), (grams["nats"],), "the validation split"
     counts = Side("the n-grams", {"order": orders}, (winner,), *solved)
     ours = study_side("ours", runs, "nats", budget="passes")
-    return [Comparison("tiny-shakespeare", "nats per character", (counts, ours))]
+    laptop = [each for each in runs if each["side"] == "laptop"]
+    small = recipe("the laptop's settings", laptop, "nats", budget="passes")
+    name, score = "tiny-shakespeare", "nats per character"
+    return [
+        Comparison(name, score, (counts, ours)),
+        Comparison(f"{name}, a laptop's settings", score, (counts, small)),
+    ]
 
 
 def since_2017() -> list[Comparison]:
@@ -222,11 +255,20 @@ def study_side(
     own = [each for each in runs if each["side"] == name]
     tuning = [each for each in own if each["seed"] == 0]
     final = sorted((r for r in own if r["seed"] != 0), key=lambda run: run["seed"])
-    (rate,) = {each["rate"] for each in final}
-    (spent,) = {each[budget] for each in final}
+    rate, spent = (same(name, final, key) for key in ("rate", budget))
     seeds, scores = (tuple(each[key] for each in final) for key in ("seed", score))
     tuned = grid_of(renamed(tuning, rate="rate")), ({"rate": rate},), len(tuning)
     return Side(name, *tuned, spent, seeds, scores, "the validation split")
+
+
+def recipe(
+    name: str, runs: Sequence[Record], score: str, budget: str = "updates"
+) -> Side:
+    """A side that took over its settings, here its rate, and searched nothing."""
+    seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", score))
+    rate = same(name, runs, "rate")
+    untuned = {"rate": (rate,)}, ({"rate": rate},), 1
+    return Side(name, *untuned, same(name, runs, budget), seeds, scores, None)
 
 
 def distillation() -> list[Comparison]:
@@ -257,6 +299,61 @@ def parsing() -> list[Comparison]:
     ]
 
 
+def counted_phrases() -> list[Comparison]:
+    """Counted phrases beside the Transformers of captions and of everyday sentences."""
+    counted, captions = load("paper/phrases.json"), []
+    for name in "ends", "seed2", "seed3":
+        record = load(f"runs/multi30k-en-de-tiny-{name}/record.json")
+        training, found = record["run"]["training"], record["as_published"]
+        scores = found["tests"][CAPTIONS]["scores"][TASKS["multi30k"].convention]
+        run = {"seed": training["seed"], "rate": training["lr_factor"]}
+        captions.append(run | {"updates": found["end"], "bleu": scores["value"]})
+    record = load("runs/tatoeba-en-de/record.json")
+    training = record["run"]["training"]
+    everyday = {"seed": training["seed"], "rate": training["peak"]}
+    everyday |= {"updates": record["updates"], "bleu": record["as_shipped"]["bleu"]}
+    return [
+        Comparison(
+            f"{name}, counted phrases", "BLEU", (phrases(counted[corpus], split), ours)
+        )
+        for name, corpus, split, ours in (
+            ("Multi30k", "multi30k", CAPTIONS, recipe("the recipe", captions, "bleu")),
+            ("Tatoeba", "tatoeba", "test", recipe("the model", [everyday], "bleu")),
+        )
+    ]
+
+
+def phrases(counted: Record, split: str) -> Side:
+    """The counting and its weights."""
+    tried = [
+        {k: v for k, v in each.items() if k != "bleu"} for each in counted["tried"]
+    ]
+    solved = len(tried), None, (), (counted["tests"][split],), "the validation split"
+    return Side("phrase counting", grid_of(tried), (counted["weights"],), *solved)
+
+
+def table_3() -> list[Comparison]:
+    """The rows of Table 3, which all have base's settings but for their one change."""
+    runs = read_runs("paper/table3.jsonl")
+    factor = scaled_down_recipe(variations()["base"]).training.lr_factor
+    runs = [each | {"rate": factor} for each in runs]
+    longest = max(each["updates"] for each in runs)
+    lengths = {
+        f"{longest:,} updates": [r for r in runs if r["updates"] == longest],
+        "all rows": [r for r in runs if r["updates"] != longest],
+    }
+    found = []
+    for length, here in lengths.items():
+        names = list(dict.fromkeys(each["row"] for each in here))
+        sides = [
+            recipe(name, [r for r in here if r["row"] == name], "perplexity")
+            for name in names
+        ]
+        named = f"Table 3, {length}"
+        found.append(Comparison(named, "perplexity", tuple(sides), unit="updates"))
+    return found
+
+
 READERS: dict[str, Callable[[], list[Comparison]]] = {
     "after/series.jsonl": series,
     "after/masked-language-model.json": few_labels,
@@ -266,6 +363,8 @@ READERS: dict[str, Callable[[], list[Comparison]]] = {
     "after/since_2017.jsonl": since_2017,
     "after/distillation.jsonl": distillation,
     "paper/parsing.jsonl": parsing,
+    "paper/phrases.json": counted_phrases,
+    "paper/table3.jsonl": table_3,
 }
 
 

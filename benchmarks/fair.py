@@ -2,8 +2,9 @@
 
 Fair means: each setting was tried at several values and the winner lies inside its
 grid, all sides had as many trials and were tuned on the same task, all made the same
-passes over the data, and each has three seeds or more. `benchmarks.comparisons` reads
-the comparisons of the chapters from their records.
+passes over the data (or updates of the same size, where the data differ), and each has
+three seeds or more. `benchmarks.comparisons` reads the comparisons of the chapters from
+their records.
 """
 
 import math
@@ -46,7 +47,7 @@ class Comparison:
     name: str
     score: str
     sides: tuple[Side, ...]
-    unit: str = "passes"  # over the data; or updates, on the same batches
+    unit: str = "passes"  # over the data; or updates, of as many tokens or examples
 
 
 def unfair(comparison: Comparison) -> list[str]:

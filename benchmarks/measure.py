@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.translation.bleu import brevity_penalty
 from annotated_transformer.translation.scores import scores
 
 BLEU_13A, LOWER_13A = "BLEU 13a", "BLEU 13a, lower-cased"
@@ -73,6 +74,14 @@ def sides(corpus: str, split: str, limit: int | None = None) -> list[list[str]]:
 def bleu(
     outputs: list[str], targets: list[str], convention: str = BLEU_13A
 ) -> dict[str, Any]:
-    """BLEU of German by a convention, to two digits, with its signature."""
+    """BLEU of German by a convention, to two digits, with its signature.
+
+    And the brevity penalty: below 1 for outputs that are shorter than the targets.
+    """
     found = {each.name: each for each in scores(outputs, targets, "de")}[convention]
-    return {"bleu": round(found.value, 2), "signature": found.signature}
+    short = brevity_penalty(found.hypothesis_length, found.reference_length)
+    return {
+        "bleu": round(found.value, 2),
+        "brevity_penalty": round(short, 3),
+        "signature": found.signature,
+    }

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import comparisons
 from benchmarks.fair import Comparison, Side, check, score, table, unfair
-from benchmarks.record import RESULTS, load
+from benchmarks.record import RESULTS, load, read_runs
 
 NET = Side(
     name="the network",
@@ -126,7 +126,9 @@ def test_the_table_has_grids_and_intervals():
 def test_each_record_is_judged():
     there = {f"after/{path.name}" for path in (RESULTS / "after").iterdir()}
     about = {"after/distillation.json"}  # what a teacher wrote, which compares nothing
-    paper = {"paper/parsing.jsonl"}
+    paper = {
+        f"paper/{name}" for name in ("parsing.jsonl", "phrases.json", "table3.jsonl")
+    }
     assert there | paper == {*comparisons.READERS, *about}
 
 
@@ -150,3 +152,60 @@ def test_a_new_reason_must_be_admitted(tmp_path, monkeypatch):
     assert (tmp_path / comparisons.PLACE).exists()
     unknown[:] = [Comparison("new", "accuracy", (NET, LINEAR))]
     comparisons.main([])  # mended: the list shrinks
+
+
+# -- planted in a record ---------------------------------------------------------------
+
+IMAGES = "MNIST, 1,000 images"
+
+
+def planted(monkeypatch, change):
+    """The reasons against a comparison of images whose record was changed."""
+    runs = read_runs("after/vision.jsonl")
+    here = [r for r in runs if (r["images"], r["side"]) == (1_000, "transformer")]
+    others = [each for each in runs if each not in here]
+    monkeypatch.setattr(comparisons, "read_runs", lambda _: others + change(here))
+    (one,) = (each for each in comparisons.vision() if each.name == IMAGES)
+    return unfair(one)
+
+
+def trials(runs):
+    return [each for each in runs if each["seed"] == 0]
+
+
+def final(runs, **changed):
+    return [each | changed for each in runs if each["seed"]]
+
+
+def test_a_record_without_a_seed_is_refused(monkeypatch):
+    reasons = planted(monkeypatch, lambda runs: trials(runs) + final(runs)[:-1])
+    assert reasons == ["transformer has 2 seeds, fewer than 3"]
+
+
+def test_a_record_without_a_trial_is_refused(monkeypatch):
+    reasons = planted(monkeypatch, lambda runs: trials(runs)[:-1] + final(runs))
+    assert len(reasons) == 1 and reasons[0].startswith("trials differ: ")
+
+
+def test_a_record_that_won_on_an_edge_is_refused(monkeypatch):
+    tried = [r["rate"] for r in read_runs("after/vision.jsonl") if "rate" in r]
+    reasons = planted(
+        monkeypatch, lambda runs: trials(runs) + final(runs, rate=max(tried))
+    )
+    assert reasons == [
+        f"transformer's rate {max(tried):g} is the largest that was tried"
+    ]
+
+
+def test_a_record_with_longer_runs_is_refused(monkeypatch):
+    reasons = planted(monkeypatch, lambda runs: trials(runs) + final(runs, updates=9))
+    assert len(reasons) == 1 and reasons[0].startswith("updates differ: ")
+
+
+def test_a_record_with_one_longer_run_is_refused(monkeypatch):
+    def change(runs):
+        *first, last = final(runs)
+        return [*trials(runs), *first, last | {"updates": 9}]
+
+    with pytest.raises(ValueError, match="transformer: its runs differ in updates"):
+        planted(monkeypatch, change)

@@ -78,15 +78,19 @@ def quoted(place: str, what: str, paper: str, why: str) -> Row:
 
 
 def evidence(record: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Command, seed, machine, time and versions of a record, as far as it has them."""
-    known = {key: found.get(key) for key in ("command", "seed", "machine", "versions")}
+    """Command, commit, seed, machine, time and versions of a record, if it has them."""
+    keys = ("command", "commit", "seed", "machine", "versions")
+    known = {key: found.get(key) for key in keys}
     known["seconds"] = found.get("seconds", found.get("processor_seconds"))
     named = {key: value for key, value in known.items() if value is not None}
     return {"record": f"results/{record}", **named}
 
 
 def evidence_of_runs(record: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The same of several runs: all commands and seeds, and their time together."""
+    """The same of several runs: all commands and seeds, and their time together.
+
+    The commit is the first run's.
+    """
     each = [evidence(record, run) for run in runs]
     seconds = sum(one["seconds"] for one in each)
     known = {key: value for key, value in each[0].items() if key != "seed"}

@@ -9,7 +9,7 @@ ways, phrases of up to five words that agree with the links are counted, and a s
 from left to right, without reordering, weighs their frequencies both ways, a trigram
 model of German, and the number of words and of phrases. The weights are chosen on 200
 pairs of the validation split. The corpora are downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds them; a quarter of an hour of one
+ANNOTATED_TRANSFORMER_DATA names a folder that holds them; ten minutes of one
 core. Writes its part of results/paper/phrases.json.
 """
 

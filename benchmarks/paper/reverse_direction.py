@@ -74,7 +74,8 @@ cores; the weights are stored in one byte each.
 **Data.** Those of tatoeba-en-de, the other way round: 163,957 sentence pairs of Tatoeba
 (the release of 2018-05-13 on www.manythings.org/anki) and 40,989 phrases of the
 package's own phrasebook, six times over and each time varied, with slips in the German
-alone. Near copies of the test sentences were left out before.
+alone. Near copies of the test sentences were left out before, as far as a sketch of
+their words finds them.
 
 **Licence.** The sentences are by the contributors of tatoeba.org and come under CC BY
 2.0 FR (https://creativecommons.org/licenses/by/2.0/fr/), collected by
@@ -84,7 +85,8 @@ www.manythings.org/anki. If you pass the model on, keep this attribution.
 0.6 ({whole} before the weights were rounded), {tatoeba} with α = {alpha}, which the
 validation split chose; {exact} of those are exactly the reference. With the latter
 {captions} on Multi30k's test_2016_flickr, captions of photographs, and {news} on
-newstest2014; of held-out phrases of the phrasebook {phrases} are exact.
+newstest2014 (brevity penalty {short:.2f}); of held-out phrases of the phrasebook
+{phrases} are exact.
 
 **What people type**, with α = 0.6. Of names that training never saw {names} come out
 whole; {numbers}. What noise does to BLEU, against the same sentences without it:
