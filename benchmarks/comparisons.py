@@ -11,6 +11,8 @@ isn't fair, none for a fair one. A reason that wasn't there before is an error, 
 
 import sys
 from collections.abc import Callable, Sequence
+from math import log
+from operator import itemgetter
 from typing import Any
 
 from annotated_transformer.files import write_json
@@ -49,6 +51,13 @@ def same(side: str, runs: Sequence[Record], key: str) -> Any:
     if len(values) != 1:
         raise ValueError(f"{side}: its runs differ in {key}: {values}")
     return values[0]
+
+
+def as_it_won(side: str, runs: Sequence[Record], best: Record, *keys: str) -> None:
+    """Raises: ValueError, if the runs don't have the settings of the best trial."""
+    for key in keys:
+        if (found := same(side, runs, key)) != best[key]:
+            raise ValueError(f"{side}: its runs have {key} {found}, {best[key]} won")
 
 
 def searched(
@@ -121,6 +130,7 @@ def series_transformer(
     trials = [each for each in own if each["seed"] == TRIAL_SEED]
     best = min(trials, key=lambda each: each["validation"])
     last = [each for each in own if each["seed"] != TRIAL_SEED]
+    as_it_won(name, last, best, "peak", "stride")
     names = {"rate": "peak", "patches": "patches"}
     tried, winner = renamed(trials, **names), renamed([best], **names)
     windows = TRAINING_HOURS - context - hours + 1
@@ -249,13 +259,18 @@ def since_2017() -> list[Comparison]:
 
 
 def study_side(
-    name: str, runs: Sequence[Record], score: str, budget: str = "updates"
+    name: str,
+    runs: Sequence[Record],
+    score: str,
+    budget: str = "updates",
+    cost: Callable[[Record], float] = itemgetter("validation_loss"),
 ) -> Side:
     """One side of a study, whose rate was tuned on seed 0 by the validation split."""
     own = [each for each in runs if each["side"] == name]
     tuning = [each for each in own if each["seed"] == 0]
     final = sorted((r for r in own if r["seed"] != 0), key=lambda run: run["seed"])
     rate, spent = (same(name, final, key) for key in ("rate", budget))
+    as_it_won(name, final, min(tuning, key=cost), "rate")
     seeds, scores = (tuple(each[key] for each in final) for key in ("seed", score))
     tuned = grid_of(renamed(tuning, rate="rate")), ({"rate": rate},), len(tuning)
     return Side(name, *tuned, spent, seeds, scores, "the validation split")
@@ -264,18 +279,23 @@ def study_side(
 def recipe(
     name: str, runs: Sequence[Record], score: str, budget: str = "updates"
 ) -> Side:
-    """A side that took over its settings, here its rate, and searched nothing."""
+    """A side whose record has no search of its rate."""
     seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", score))
     rate = same(name, runs, "rate")
     untuned = {"rate": (rate,)}, ({"rate": rate},), 1
     return Side(name, *untuned, same(name, runs, budget), seeds, scores, None)
 
 
+def worse_bleu(run: Record) -> float:
+    """What the trials of distillation were chosen by."""
+    return -run["validation_bleu"]
+
+
 def distillation() -> list[Comparison]:
     """A student of people's translations beside one of a teacher's."""
     runs = read_runs("after/distillation.jsonl")
     names = list(dict.fromkeys(each["side"] for each in runs))
-    sides = tuple(study_side(name, runs, "bleu") for name in names)
+    sides = tuple(study_side(name, runs, "bleu", cost=worse_bleu) for name in names)
     return [Comparison("Tatoeba, distillation", "bleu", sides, unit="updates")]
 
 
@@ -311,10 +331,14 @@ def counted_phrases() -> list[Comparison]:
     record = load("runs/tatoeba-en-de/record.json")
     training = record["run"]["training"]
     everyday = {"seed": training["seed"], "rate": training["peak"]}
-    everyday |= {"updates": record["updates"], "bleu": record["as_shipped"]["bleu"]}
+    everyday["updates"] = record["earlier_updates"] + record["updates"]
+    everyday["bleu"] = record["as_shipped"]["bleu"]
     return [
         Comparison(
-            f"{name}, counted phrases", "BLEU", (phrases(counted[corpus], split), ours)
+            f"{name}, counted phrases",
+            "BLEU",
+            (phrases(counted[corpus], split), ours),
+            unit="updates",
         )
         for name, corpus, split, ours in (
             ("Multi30k", "multi30k", CAPTIONS, recipe("the recipe", captions, "bleu")),
@@ -333,24 +357,27 @@ def phrases(counted: Record, split: str) -> Side:
 
 
 def table_3() -> list[Comparison]:
-    """The rows of Table 3, which all have base's settings but for their one change."""
+    """The rows of Table 3, which all have base's settings but for their one change.
+
+    Only big has several.
+    """
     runs = read_runs("paper/table3.jsonl")
     factor = scaled_down_recipe(variations()["base"]).training.lr_factor
-    runs = [each | {"rate": factor} for each in runs]
+    runs = [r | {"rate": factor, "loss": log(r["perplexity"])} for r in runs]
     longest = max(each["updates"] for each in runs)
     lengths = {
         f"{longest:,} updates": [r for r in runs if r["updates"] == longest],
-        "all rows": [r for r in runs if r["updates"] != longest],
+        "2,000 updates, big 6,000": [r for r in runs if r["updates"] != longest],
     }
     found = []
     for length, here in lengths.items():
         names = list(dict.fromkeys(each["row"] for each in here))
         sides = [
-            recipe(name, [r for r in here if r["row"] == name], "perplexity")
+            recipe(name, [r for r in here if r["row"] == name], "loss")
             for name in names
         ]
         named = f"Table 3, {length}"
-        found.append(Comparison(named, "perplexity", tuple(sides), unit="updates"))
+        found.append(Comparison(named, "loss", tuple(sides), unit="updates"))
     return found
 
 

@@ -2,8 +2,8 @@
 
 Fair means: each setting was tried at several values and the winner lies inside its
 grid, all sides had as many trials and were tuned on the same task, all made the same
-passes over the data (or updates of the same size, where the data differ), and each has
-three seeds or more. `benchmarks.comparisons` reads the comparisons of the chapters from
+passes over the data, or as many updates where the data differ, and each has three seeds
+or more. `benchmarks.comparisons` reads the comparisons of the chapters from
 their records.
 """
 
@@ -16,7 +16,7 @@ from annotated_transformer.translation.table3 import Spread
 
 Value = float | str
 FEWEST_SEEDS = 3
-HEADER = ("side", "tried", "won", "trials", "passes", "seeds", "score")
+HEADER = ("side", "tried", "won", "trials", "passes or updates", "seeds", "score")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Comparison:
     name: str
     score: str
     sides: tuple[Side, ...]
-    unit: str = "passes"  # over the data; or updates, of as many tokens or examples
+    unit: str = "passes"  # over the data; or updates
 
 
 def unfair(comparison: Comparison) -> list[str]:
@@ -132,7 +132,7 @@ def table(comparison: Comparison) -> list[list[str]]:
             _settings(side.grid),
             _settings({name: _distinct(side, name) for name in side.grid}),
             str(side.trials),
-            "exact" if side.passes is None else f"{side.passes:,.4g}",
+            "exact" if side.passes is None else _count(side.passes),
             ", ".join(map(str, side.seeds)) or "none",
             score(side.scores),
         ]
@@ -153,6 +153,10 @@ def _distinct(side: Side, setting: str) -> list[Value]:
 
 def _settings(values: Mapping[str, Sequence[Value]]) -> str:
     return "; ".join(f"{name} {_words(each)}" for name, each in values.items())
+
+
+def _count(passes: float) -> str:
+    return f"{passes:,.0f}" if passes >= 1_000 else f"{passes:.4g}"
 
 
 def _words(values: Sequence[Value]) -> str:

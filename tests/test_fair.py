@@ -188,24 +188,36 @@ def test_a_record_without_a_trial_is_refused(monkeypatch):
 
 
 def test_a_record_that_won_on_an_edge_is_refused(monkeypatch):
-    tried = [r["rate"] for r in read_runs("after/vision.jsonl") if "rate" in r]
-    reasons = planted(
-        monkeypatch, lambda runs: trials(runs) + final(runs, rate=max(tried))
-    )
-    assert reasons == [
-        f"transformer's rate {max(tried):g} is the largest that was tried"
-    ]
+    def change(runs):
+        *others, last = sorted(trials(runs), key=lambda run: run["rate"])
+        won = last | {"validation_loss": 0.0}
+        return [*others, won, *final(runs, rate=won["rate"])]
+
+    (reason,) = planted(monkeypatch, change)
+    assert reason.startswith("transformer's rate ")
+    assert reason.endswith(" is the largest that was tried")
+
+
+def test_a_record_whose_runs_have_not_what_won_is_refused(monkeypatch):
+    def change(runs):
+        other = min(each["rate"] for each in runs)
+        return trials(runs) + final(runs, rate=other)
+
+    with pytest.raises(ValueError, match="transformer: its runs have rate .* won"):
+        planted(monkeypatch, change)
 
 
 def test_a_record_with_longer_runs_is_refused(monkeypatch):
-    reasons = planted(monkeypatch, lambda runs: trials(runs) + final(runs, updates=9))
+    reasons = planted(
+        monkeypatch, lambda runs: trials(runs) + final(runs, updates=9_000)
+    )
     assert len(reasons) == 1 and reasons[0].startswith("updates differ: ")
 
 
 def test_a_record_with_one_longer_run_is_refused(monkeypatch):
     def change(runs):
         *first, last = final(runs)
-        return [*trials(runs), *first, last | {"updates": 9}]
+        return [*trials(runs), *first, last | {"updates": 9_000}]
 
     with pytest.raises(ValueError, match="transformer: its runs differ in updates"):
         planted(monkeypatch, change)

@@ -139,29 +139,24 @@ def row(
     task: str,
     page: str,
     measure: str,
-    trivial: float | None,
-    rival: Rival | None,
+    trivial: float,
+    rival: Rival,
     ours: float,
 ) -> list[str]:
-    """A task's row of the scoreboard; a score that nobody measured stays empty."""
-    best = BEST.get(task)
-
-    def told(score: Rival | None) -> str:
-        return f"{shown(score[0])}, {score[1]}" if score else ""
+    """A task's row of the scoreboard; without a best score that is cited, shorter."""
 
     def shown(value: float) -> str:
         return f"{value:.1f}" if value > 10 else f"{value:.2f}"
 
-    whole = trivial is not None and best is not None
-    share = (trivial - ours) / (trivial - best[0]) if whole else None
-    return [
-        f"[{task}]({page}.ipynb), {measure}",
-        "" if trivial is None else shown(trivial),
-        told(rival),
-        shown(ours),
-        told(best),
-        "" if share is None else f"{share:.0%}",
-    ]
+    def told(score: Rival) -> str:
+        return f"{shown(score[0])}, {score[1]}"
+
+    cells = [f"[{task}]({page}.ipynb), {measure}", shown(trivial), told(rival)]
+    if task not in BEST:
+        return [*cells, shown(ours), "", ""]
+    best = BEST[task]
+    share = (trivial - ours) / (trivial - best[0])
+    return [*cells, shown(ours), told(best), f"{share:.0%}"]
 
 
 # -- the paper -------------------------------------------------------------------------

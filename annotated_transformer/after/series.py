@@ -195,7 +195,7 @@ class SeriesConfig(StackConfig):
 class SeriesTransformer(nn.Module):
     """Patches of one channel's past through the paper's encoder, to its future.
 
-    Source: Nie et al. 2023, here with the paper's post-norm.
+    Source: Nie et al. 2023, here with the paper's layer norm.
     """
 
     def __init__(self, config: SeriesConfig):

@@ -2,14 +2,14 @@
 
     python -m benchmarks.paper.ledger
 
-A row is a *setting* that our presets and recipes have too, *derived* where the package
-computes the quantity at the paper's own size, *rerun at size* where what was measured
-had that size too, *rerun small* where the experiment ran in a size that fits here,
-*quoted* where it is somebody else's result or a plain fact, and *not attempted* where
-it is the paper's own and we have nothing beside it. What is computed comes from the
-package as it is; what ran comes from the records in results/, each with its command,
-seeds, machine, time and versions. Takes seconds. Writes results/ledger.json, which
-nbs/ledger.ipynb shows.
+A row is a *setting* that our presets and recipes have too, *derived* where the quantity
+is computed here, at the paper's own size or from other numbers that it prints, *rerun
+at size* where what was measured had that size too, *rerun small* where the experiment
+ran in a size that fits here, *quoted* where it is somebody else's result or a plain
+fact, and *not attempted* where it is the paper's own and we have nothing beside it.
+What is computed comes from the package as it is; what ran comes from the records in
+results/, each with its command, seeds, machine, time and versions. Takes seconds.
+Writes results/ledger.json, which nbs/ledger.ipynb shows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ def evidence(record: str, found: dict[str, Any]) -> dict[str, Any]:
 def evidence_of_runs(record: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The same of several runs: all commands and seeds, and their time together.
 
-    The commit is the first run's.
+    Commit, machine and versions are the first run's.
     """
     each = [evidence(record, run) for run in runs]
     seconds = sum(one["seconds"] for one in each)
@@ -313,7 +313,7 @@ def table_2() -> Iterator[Row]:
             why = "needs WMT 2014, and hours of a GPU"
             yield Row("Table 2", f"Transformer {system}: {column}", number, why=why)
     why = "the text; Table 2 and the abstract say 41.8"
-    yield quoted("§6.1", "Transformer big: BLEU en-fr", "41.0", why)
+    yield Row("§6.1", "Transformer big: BLEU en-fr", "41.0", why=why)
     best = max(float(numbers[0]) for numbers in RIVALS.values() if numbers[0])
     yield derived(
         "Abstract", "BLEU en-de above all before it", "over 2", f"{28.4 - best:.2f}"
