@@ -17,6 +17,7 @@ from typing import Any
 
 from annotated_transformer.files import write_json
 from annotated_transformer.translation.table3 import scaled_down_recipe, variations
+from benchmarks.after.distillation import STUDY
 from benchmarks.after.masked_language_model import PROBE_STRENGTHS
 from benchmarks.after.series import BATCH_NORM, LAYER_NORM, TRAINING, TRIAL_SEED
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
@@ -289,16 +290,11 @@ def recipe(
     return Side(name, *untuned, same(name, runs, budget), seeds, scores, None)
 
 
-def worse_bleu(run: Record) -> float:
-    """What the trials of distillation were chosen by."""
-    return -run["validation_bleu"]
-
-
 def distillation() -> list[Comparison]:
     """A student of people's translations beside one of a teacher's."""
     runs = read_runs("after/distillation.jsonl")
     names = list(dict.fromkeys(each["side"] for each in runs))
-    sides = tuple(study_side(name, runs, "bleu", cost=worse_bleu) for name in names)
+    sides = tuple(study_side(name, runs, "bleu", cost=STUDY.cost) for name in names)
     return [Comparison("Tatoeba, distillation", "bleu", sides, unit="updates")]
 
 

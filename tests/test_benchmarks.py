@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import record
+from benchmarks import measure, record
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
@@ -56,3 +56,10 @@ def test_a_record_says_how_it_came_about(tmp_path, monkeypatch):
     assert {"commit", "clean", "date", "machine"} <= set(found)
     assert set(found["versions"]) == {"python", "torch", "nowhere"}
     assert record.load("speed/other.json") == {}
+
+
+def test_bleu_says_how_short_the_outputs_are():
+    target = ["eins zwei drei vier fünf sechs sieben acht"]
+    short = measure.bleu(["eins zwei drei vier"], target)
+    assert short["brevity_penalty"] == 0.368  # e to the power of 1 - 8 / 4
+    assert measure.bleu(target, target)["brevity_penalty"] == 1

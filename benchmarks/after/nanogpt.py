@@ -15,7 +15,6 @@ import pickle
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -83,13 +82,13 @@ def run(clone: Path, seed: int) -> Case:
         ITS_SEED, f"torch.set_num_threads(1); torch.manual_seed({seed})"
     )
     command = [sys.executable, "-c", program, *SETTINGS]
-    begun = time.time()
     before = getrusage(RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run(command, cwd=clone, check=True, stdout=-1, text=True)
+    printed = subprocess.run(
+        command, cwd=clone, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
     spent = getrusage(RUSAGE_CHILDREN).ru_utime - before
-    written = clone / "measured" / "ckpt.pt"
-    assert written.stat().st_mtime > begun
-    kept, module = torch.load(written, weights_only=True), its_model(clone)
+    kept = torch.load(clone / "measured" / "ckpt.pt", weights_only=True)
+    module = its_model(clone)
     sizes = kept["model_args"]
     gpt = module.GPT(module.GPTConfig(**sizes)).eval()
     gpt.load_state_dict(kept["model"])
@@ -103,7 +102,7 @@ def run(clone: Path, seed: int) -> Case:
         "parameters": sum(each.numel() for each in gpt.parameters()),
         "passes": read / len(known),
         "processor_seconds": round(spent),
-        "own_estimate": float(re.findall(r"val loss ([\d.]+)", done.stdout)[-1]),
+        "own_estimate": float(re.findall(r"val loss ([\d.]+)", printed)[-1]),
         "nats": token_losses(NextCharacter(gpt), ids).mean().item(),
     }
 
