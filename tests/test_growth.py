@@ -59,15 +59,16 @@ def test_each_form_of_attention_gives_the_same_loss(form):
     config = replace(growth.SMALL, dropout=0.0)
     objective = growth.Objective(growth.Transformer(config), 0.1)
     batch, losses = growth.random_batch(config, 2, 16), []
-    growth.with_attention("fused", lambda: losses.append(objective(*batch).item()))()
-    growth.with_attention(form, lambda: losses.append(objective(*batch).item()))()
+    growth.with_attention("fused", lambda: losses.append(objective(batch).item()))()
+    growth.with_attention(form, lambda: losses.append(objective(batch).item()))()
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_a_filled_cache_steps_as_one_that_was_filled_by_steps():
     config = replace(growth.SMALL, dropout=0.0)
     model = growth.Transformer(config).eval()
-    src, tokens, _ = growth.random_batch(config, 1, 6)
+    batch = growth.random_batch(config, 1, 6)
+    src, tokens = batch.src, batch.tgt_in
     with torch.inference_mode():
         cache = model.start(src)
         for place in range(4):

@@ -3,11 +3,13 @@ objective and the fast one.
 """
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from annotated_transformer.data.batching import Batch
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.update import FastObjective
@@ -26,7 +28,7 @@ def objective(kind, smoothing=0.1, **changes):
 
 
 both = pytest.mark.parametrize("kind", [Objective, FastObjective])
-BATCH = (
+BATCH = Batch(
     torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]]),
     torch.tensor([[1, 8, 9], [1, 4, 0]]),
     torch.tensor([[8, 9, 2], [4, 2, 0]]),
@@ -47,7 +49,7 @@ def test_the_readable_form_is_the_definition(smoothing):
 @both
 def test_no_real_token_gives_zero_loss_and_zero_gradients(kind):
     module = objective(kind)
-    loss = module(BATCH[0], BATCH[1], torch.zeros_like(BATCH[2]))
+    loss = module(replace(BATCH, tgt_out=torch.zeros_like(BATCH.tgt_out)))
     loss.backward()
     assert loss == 0
     assert all(p.grad is not None and (p.grad == 0).all() for p in module.parameters())
@@ -56,9 +58,10 @@ def test_no_real_token_gives_zero_loss_and_zero_gradients(kind):
 @both
 def test_padding_and_batch_mates_do_not_count(kind):
     module = objective(kind)
-    together = module(*BATCH)
-    apart = sum(module(*(side[i : i + 1] for side in BATCH)) for i in range(2))
-    padded = module(*(F.pad(side, (0, 4)) for side in BATCH))
+    together = module(BATCH)
+    apart = sum(module(row) for row in BATCH.split(2))
+    sides = BATCH.src, BATCH.tgt_in, BATCH.tgt_out
+    padded = module(Batch(*(F.pad(side, (0, 4)) for side in sides)))
     assert torch.allclose(together, apart, rtol=1e-5) and torch.allclose(
         together, padded, rtol=1e-5
     )
@@ -68,20 +71,21 @@ def test_padding_and_batch_mates_do_not_count(kind):
 @pytest.mark.parametrize("vocabulary", [{}, {"shared_vocab": False}])
 def test_it_is_smoothed_in_training_only(kind, vocabulary):
     module = objective(kind, 0.2, **vocabulary)
-    logits, target = module.model(*BATCH[:2])[BATCH[2] != 0], BATCH[2][BATCH[2] != 0]
+    real = BATCH.tgt_out != 0
+    logits, target = module.model(BATCH.src, BATCH.tgt_in)[real], BATCH.tgt_out[real]
     smoothed = smoothed_cross_entropy(logits, target, 0.2)
     plain = F.cross_entropy(logits, target, reduction="sum")
-    assert torch.allclose(module.train()(*BATCH), smoothed, rtol=1e-5)
-    assert torch.allclose(module.eval()(*BATCH), plain, rtol=1e-5)
+    assert torch.allclose(module.train()(BATCH), smoothed, rtol=1e-5)
+    assert torch.allclose(module.eval()(BATCH), plain, rtol=1e-5)
     with torch.no_grad():
-        assert torch.allclose(module(*BATCH), plain, rtol=1e-5)
+        assert torch.allclose(module(BATCH), plain, rtol=1e-5)
 
 
 def test_autocast_leaves_the_sum_in_float32():
     module = objective(Objective)
-    exact = module(*BATCH)
+    exact = module(BATCH)
     with torch.autocast("cpu", torch.bfloat16):
-        rough = module(*BATCH)
+        rough = module(BATCH)
     assert rough.dtype == torch.float32 and torch.allclose(rough, exact, rtol=2e-2)
 
 

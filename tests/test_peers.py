@@ -5,6 +5,7 @@ gradients of the shared embedding.
 import pytest
 import torch
 
+from annotated_transformer.data.batching import Batch
 from annotated_transformer.model.config import TransformerConfig
 
 peers = pytest.importorskip("benchmarks.speed.peers")
@@ -14,13 +15,13 @@ ARCHITECTURE = TransformerConfig(
 )
 
 
-def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def batch() -> Batch:
     """Three pairs of uneven length, padded on both sides."""
     generator = torch.Generator().manual_seed(0)
     src, tgt_out = (torch.randint(4, 60, (3, n), generator=generator) for n in (7, 9))
     src[1, 4:], tgt_out[1, 6:], tgt_out[2, 3:] = 0, 0, 0
     tgt_in = torch.cat([torch.ones(3, 1, dtype=torch.long), tgt_out[:, :-1]], dim=1)
-    return src, tgt_in, tgt_out
+    return Batch(src, tgt_in, tgt_out)
 
 
 @pytest.mark.parametrize("name", peers.NAMES[1:])
@@ -28,7 +29,7 @@ def test_a_peer_has_our_loss_and_our_gradient(name):
     results = []
     for each in ("ours", name):
         model = peers.build(each, ARCHITECTURE).train()
-        loss = model(*batch())
+        loss = model(batch())
         loss.backward()
         norms = [
             parameter.grad.norm()

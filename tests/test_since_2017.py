@@ -30,6 +30,7 @@ from annotated_transformer.after.since_2017 import (
     rotate,
     train_with_parts,
 )
+from annotated_transformer.data.batching import Batch
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
@@ -219,9 +220,9 @@ def test_the_fast_forms_agree(parts):
     model, src, tgt = model_of(*parts), ids(3, 7, 2), ids(3, 6)
     first, second = (greedy(each, src) for each in (fast(model), model))
     assert [h.tokens for h in first] == [h.tokens for h in second]
-    batch = src, tgt[:, :-1], tgt[:, 1:]
+    batch = Batch(src, tgt[:, :-1], tgt[:, 1:])
     readable, other = Objective(model, 0.1), fast_training(model, 0.1)
-    assert torch.allclose(readable(*batch), other(*batch))
+    assert torch.allclose(readable(batch), other(batch))
 
 
 # -- training, folders, commands -------------------------------------------------------

@@ -30,7 +30,6 @@ from annotated_transformer.training.run import Run, fit
 from annotated_transformer.training.signals import stop_requests
 from annotated_transformer.training.trainer import (
     accumulate_gradient,
-    summed_loss,
     train,
     validation_loss,
 )
@@ -108,7 +107,7 @@ def small_objective():
 
 def gradients(micro_batches, parts=1):
     objective = small_objective()
-    accumulate_gradient(objective, summed_loss, micro_batches, parts)
+    accumulate_gradient(objective, micro_batches, parts)
     return [parameter.grad for parameter in objective.parameters()]
 
 
@@ -120,7 +119,7 @@ def near(some, others, atol=1e-6):
 
 def test_the_gradient_is_that_of_the_loss_per_real_token():
     batch, objective = collate(data()[1], range(8)), small_objective()
-    loss = summed_loss(objective, batch) / batch.tokens
+    loss = objective(batch) / batch.tokens
     expected = torch.autograd.grad(loss, list(objective.parameters()))
     assert near(gradients([batch]), expected, atol=1e-7)
 
@@ -145,7 +144,7 @@ def test_the_mean_over_processes_is_the_gradient_of_the_batch(rows):
     for rank in range(2):
         run = start(Path("unused"), dropout=0.0)
         run.processes.world = World(torch.device("cpu"), rank, size=2)
-        run.processes.gradient(run.task.objective, summed_loss, micro_batches, 2)
+        run.processes.shared_gradient(run.task.objective, micro_batches, 2)
         ranks.append([parameter.grad for parameter in run.model.parameters()])
     means = [(one + two) / 2 for one, two in zip(*ranks, strict=True)]
     assert near(means, gradients(micro_batches))
@@ -156,8 +155,8 @@ def test_bf16_stays_close_to_fp32():
     for precision in ("fp32", "bf16"):
         run = start(Path("unused"), precision=precision, warmup=100, steps=3)
         task, source = run.task, run.task.batches((0, 0))
-        given = task.objective, source, run.optimizer, task.schedule, run.config
-        updates = train(*given, gradient=run.processes.gradient)
+        given = run.processes.objective, source, run.optimizer, task.schedule
+        updates = train(*given, run.config)
         results[precision] = [(each.loss / each.tokens).item() for each in updates]
         assert all(p.dtype == torch.float32 for p in run.model.parameters())
     assert results["bf16"] == pytest.approx(results["fp32"], rel=0.01)
@@ -220,7 +219,7 @@ def test_the_micro_batches_of_an_update_share_its_tokens(tmp_path):
     assert len(token_batches(train.src_lengths, train.tgt_lengths, 48, 1, 0)) % 3
     run, seen = start(tmp_path / "r", **UNEVEN), []
     gradient = run.processes.gradient
-    run.processes.gradient = lambda *given: seen.append(given[2]) or gradient(*given)
+    run.processes.gradient = lambda *given: seen.append(given[1]) or gradient(*given)
     assert fit(run) == "finished"
     assert [len(micro_batches) for micro_batches in seen] == [3] * 6
     for batch in (batch for micro_batches in seen for batch in micro_batches):

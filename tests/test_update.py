@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from annotated_transformer.data.batching import Batch
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
@@ -17,7 +18,6 @@ from annotated_transformer.performance.update import (
     SlicedLoss,
     dropout_mask,
     fast_training,
-    fused_adam,
 )
 from annotated_transformer.training.loss import Objective, smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam
@@ -30,6 +30,11 @@ def inputs(tokens=37, width=12, vocab=29):
     return hidden, weight, torch.randint(0, vocab, (tokens,))
 
 
+def plain(weight):
+    """The loss without smoothing of some rows, for scores by this matrix."""
+    return lambda some, gold: smoothed_cross_entropy(some @ weight.T, gold, 0.0)
+
+
 def small_model(dropout=0.0, **changes):
     torch.manual_seed(0)
     sizes = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8}
@@ -37,11 +42,11 @@ def small_model(dropout=0.0, **changes):
 
 
 def random_batch(rows=6):
-    """Ids of which a tenth are padding, behind the others."""
+    """A batch in which a tenth of the ids are padding, behind the others."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(3, 50, (3, rows, 10), generator=generator)
     ids[:, ::2, -2:] = 0
-    return tuple(ids)
+    return Batch(*ids)
 
 
 def close(ours, theirs, tolerance):
@@ -54,8 +59,12 @@ def close(ours, theirs, tolerance):
 )
 def test_the_sliced_form_equals_it_in_value_and_gradients(rows, smoothing):
     hidden, weight, target = inputs()
-    readable = smoothed_cross_entropy(hidden @ weight.T, target, smoothing)
-    sliced = SlicedLoss.apply(hidden, weight, target, smoothing, rows)
+
+    def loss(some, gold):
+        return smoothed_cross_entropy(some @ weight.T, gold, smoothing)
+
+    readable = loss(hidden, target)
+    sliced = SlicedLoss.apply(loss, rows, hidden, target, weight)
     assert torch.allclose(sliced, readable, rtol=1e-12)
     forms = readable, sliced
     grads = [torch.autograd.grad(3 * each, (hidden, weight)) for each in forms]
@@ -65,7 +74,7 @@ def test_the_sliced_form_equals_it_in_value_and_gradients(rows, smoothing):
 def test_large_scores_do_not_overflow():
     hidden = torch.full((2, 1), 1e4, requires_grad=True)
     weight = torch.tensor([[1.0], [-1.0], [0.5]], requires_grad=True)
-    loss = SlicedLoss.apply(hidden, weight, torch.tensor([0, 1]), 0.0, 1)
+    loss = SlicedLoss.apply(plain(weight), 1, hidden, torch.tensor([0, 1]), weight)
     loss.backward()
     assert loss == 2e4 and hidden.grad.isfinite().all()
 
@@ -75,7 +84,7 @@ def test_a_second_derivative_of_the_sliced_loss_is_refused():
     of.
     """
     hidden, weight = (torch.randn(n, 8, requires_grad=True) for n in (5, 7))
-    loss = SlicedLoss.apply(hidden, weight, torch.arange(5), 0.1, 2)
+    loss = SlicedLoss.apply(plain(weight), 2, hidden, torch.arange(5), weight)
     (slope,) = torch.autograd.grad(loss.square(), hidden, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         slope.square().sum().backward()
@@ -94,7 +103,7 @@ def test_a_second_derivative_of_the_sliced_loss_is_refused():
 )
 def test_value_and_gradients_are_the_readable_ones(dtype, tolerance, shared, positions):
     model = small_model(shared_vocab=shared, positions=positions).to(dtype)
-    losses = [form(model, 0.1)(*random_batch()) for form in (Objective, FastObjective)]
+    losses = [form(model, 0.1)(random_batch()) for form in (Objective, FastObjective)]
     assert close(*losses, tolerance)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
     for ours, theirs in zip(*gradients, strict=True):
@@ -104,13 +113,13 @@ def test_value_and_gradients_are_the_readable_ones(dtype, tolerance, shared, pos
 def test_under_bfloat16_autocast_it_is_as_near_to_float32_as_the_readable_one():
     model, batch = small_model(), random_batch(rows=20)
     parameters = list(model.parameters())
-    exact = torch.autograd.grad(Objective(model, 0.1)(*batch), parameters)
+    exact = torch.autograd.grad(Objective(model, 0.1)(batch), parameters)
     distance = {}
     for form in (Objective, FastObjective):
         with torch.autocast("cpu", torch.bfloat16):
-            loss = form(model, 0.1)(*batch)
+            loss = form(model, 0.1)(batch)
         assert loss.dtype == torch.float32
-        assert torch.allclose(loss, Objective(model, 0.1)(*batch), rtol=1e-2)
+        assert torch.allclose(loss, Objective(model, 0.1)(batch), rtol=1e-2)
         found = torch.autograd.grad(loss, parameters)
         assert all(gradient.dtype == torch.float32 for gradient in found)
         pairs = zip(found, exact, strict=True)
@@ -125,7 +134,7 @@ def test_the_model_stays_as_it_is():
     objective = FastObjective(model, 0.1)
     ours, theirs = list(objective.parameters()), list(model.parameters())
     assert all(a is b for a, b in zip(ours, theirs, strict=True))
-    objective(*random_batch()).backward()
+    objective(random_batch()).backward()
     assert all(parameter.grad is not None for parameter in theirs)
     assert all(torch.equal(before[name], x) for name, x in model.state_dict().items())
 
@@ -133,10 +142,10 @@ def test_the_model_stays_as_it_is():
 def test_hooks_of_the_model_take_part():
     model = small_model()
     layer = model.encoder.layers[0].self_attention.W_Q
-    before = FastObjective(model, 0.1)(*random_batch())
+    before = FastObjective(model, 0.1)(random_batch())
     layer.register_forward_hook(lambda module, inputs, output: output * 3)
     fast, plain = (
-        form(model, 0.1)(*random_batch()) for form in (FastObjective, Objective)
+        form(model, 0.1)(random_batch()) for form in (FastObjective, Objective)
     )
     assert torch.allclose(fast, plain) and not torch.allclose(fast, before)
 
@@ -155,12 +164,12 @@ def test_a_model_with_parts_of_its_own_gets_the_readable_objective():
 
 def test_fused_adam_is_adam():
     models = small_model(), small_model()
-    optimizers = adam(models[0]), fused_adam(models[1])
+    optimizers = adam(models[0]), adam(models[1], fused=True)
     assert optimizers[1].defaults["fused"]
     for model, optimizer in zip(models, optimizers, strict=True):
         optimizer.param_groups[0]["lr"] = 1e-2
         for _ in range(3):
-            FastObjective(model, 0.1)(*random_batch()).backward()
+            FastObjective(model, 0.1)(random_batch()).backward()
             optimizer.step()
             optimizer.zero_grad()
     pairs = zip(*(model.parameters() for model in models), strict=True)

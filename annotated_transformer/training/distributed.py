@@ -27,8 +27,7 @@ from ..model.costs import flops
 from ..model.layers import DecoderLayer, EncoderLayer
 from .config import RunConfig
 from .recipes import Recipe
-
-Loss = Callable[[nn.Module, Any], Tensor]  # of a batch, summed
+from .trainer import accumulate_gradient
 
 
 @dataclass(frozen=True)
@@ -132,67 +131,64 @@ def shard_model(module: nn.Module, world: World) -> nn.Module:
     return module
 
 
-class _Called(nn.Module):
-    """A module with its loss, to be called as copies or pieces have to be called."""
+class MixedPrecision(nn.Module):
+    """An objective whose matrix products run in bfloat16."""
 
-    def __init__(self, objective: nn.Module, loss: Loss):
+    def __init__(self, objective: nn.Module):
         super().__init__()
-        self.objective, self.loss = objective, loss
+        self.objective = objective
 
     def forward(self, batch: Any) -> Tensor:
-        """The summed loss."""
-        return self.loss(self.objective, batch)
+        """The summed loss of a batch."""
+        device = next(self.parameters()).device.type
+        with torch.autocast(device, torch.bfloat16):
+            return self.objective(batch)
 
 
 class Processes:
-    """One module on the device of each process, which make each update together.
+    """An objective on the device of each process, which make each update together.
 
     `gradient` is for `train`, `batch_loss` for validation.
     """
 
-    def __init__(
-        self, objective: nn.Module, loss: Loss, config: RunConfig, world: World
-    ):
-        self.world, self.precision = world, config.precision
-        self.copied, called = False, _Called(objective, loss)
+    def __init__(self, objective: nn.Module, config: RunConfig, world: World):
+        self.world = world
+        self.gradient: Callable[..., Tensor] = accumulate_gradient
+        if config.precision == "bf16":
+            objective = MixedPrecision(objective)
         if world.size == 1:
-            self.called: nn.Module = called.to(world.device)
-        elif config.sharded:
-            self.called = shard_model(called, world)
+            self.objective = objective.to(world.device)
+            return
+        self.gradient = self.shared_gradient
+        if config.sharded:
+            self.objective = shard_model(objective, world)
         else:
             own = None if world.device.type == "cpu" else [world.device]
-            self.called = DistributedDataParallel(called.to(world.device), own)
-            self.copied = True
+            self.objective = DistributedDataParallel(objective.to(world.device), own)
 
-    def autocast(self) -> torch.autocast:
-        """bfloat16 for matrix products when the settings ask for it."""
-        kind, half = self.world.device.type, self.precision == "bf16"
-        return torch.autocast(kind, torch.bfloat16, enabled=half)
-
-    def gradient(
-        self, objective: nn.Module, loss: Loss, micro_batches: Sequence[Any], parts: int
+    def shared_gradient(
+        self, objective: nn.Module, micro_batches: Sequence[Any], parts: int
     ) -> Tensor:
-        """The gradient of one update; returns this process's part of the loss."""
+        """`accumulate_gradient` of this process's share of the micro-batches.
+
+        PyTorch takes the mean over processes where the sum is wanted, so each divides
+        by its part of the tokens; copies exchange gradients after the last part.
+        """
         rank, size = self.world.rank, self.world.size
         torch.manual_seed(torch.initial_seed() + rank)
-        tokens, losses = sum(batch.tokens for batch in micro_batches), []
+        tokens = sum(batch.tokens for batch in micro_batches) / size
         own = shard(micro_batches, rank, size)
-        pieces = [part for batch in own for part in batch.split(parts)]
-        for index, part in enumerate(pieces):
-            waits = self.copied and index < len(pieces) - 1
-            with self.called.no_sync() if waits else nullcontext():
-                with self.autocast():
-                    summed = self.called(part)
-                (summed * size / tokens).backward()
-            losses.append(summed.detach())
-        return torch.stack(losses).sum()
+        *others, last = [part for batch in own for part in batch.split(parts)]
+        copies = isinstance(objective, DistributedDataParallel)
+        with objective.no_sync() if copies else nullcontext():
+            summed = accumulate_gradient(objective, others, tokens=tokens)
+        return summed + accumulate_gradient(objective, [last], tokens=tokens)
 
     @torch.no_grad()
     def batch_loss(self, batch: Any) -> float:
         """The summed loss of one batch, all its rows together."""
-        with self.autocast():
-            loss = self.called(batch.shard(self.world.rank, self.world.size))
-        return self.world.total(loss.item())
+        own = batch.shard(self.world.rank, self.world.size)
+        return self.world.total(self.objective(own).item())
 
 
 def gather(tensors: Mapping[str, Tensor], keep: bool = True) -> dict[str, Tensor]:

@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..data.batching import Batch
+
 # %% ../../nbs/training/loss.ipynb #cell8
 def smoothed_cross_entropy(
     logits: Float[Tensor, "tokens vocab"],
@@ -42,7 +44,7 @@ def entropy_floor(vocab: int, smoothing: float) -> float:
 
 # %% ../../nbs/training/loss.ipynb #cell21
 class Objective(nn.Module):
-    """A model and its loss as one module: ids in, one summed loss out.
+    """A model and its loss as one module: a batch in, one summed loss out.
 
     The model is any with `config.pad_id`, `encode`, `decode` and `logits`.
     """
@@ -51,16 +53,17 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.smoothing = model, smoothing
 
-    def forward(
-        self,
-        src: Int[Tensor, "batch src"],
-        tgt_in: Int[Tensor, "batch tgt"],
-        tgt_out: Int[Tensor, "batch tgt"],
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        """The loss of a batch, on the model's device, summed over real target tokens."""
+        batch = batch.to(next(self.parameters()).device)
+        real = batch.tgt_out != self.model.config.pad_id
+        memory, src_mask = self.model.encode(batch.src)
+        hidden = self.model.decode(batch.tgt_in, memory, src_mask)
+        return self.loss(hidden[real], batch.tgt_out[real])
+
+    def loss(
+        self, hidden: Float[Tensor, "tokens d_model"], target: Int[Tensor, "tokens"]
     ) -> Float[Tensor, ""]:
-        """The loss summed over real target tokens; not smoothed in evaluation mode."""
-        real = tgt_out != self.model.config.pad_id
-        memory, src_mask = self.model.encode(src)
-        hidden = self.model.decode(tgt_in, memory, src_mask)
-        logits = self.model.logits(hidden[real])
+        """That of the decoder's outputs; not smoothed in evaluation mode."""
         smoothing = self.smoothing if self.training else 0.0
-        return smoothed_cross_entropy(logits, tgt_out[real], smoothing)
+        return smoothed_cross_entropy(self.model.logits(hidden), target, smoothing)

@@ -89,9 +89,8 @@ class Run:
     def __post_init__(self) -> None:
         if self.config.sharded and not self.task.shardable:
             raise UserError("sharded is for translation models: leave it out")
-        task = self.task
-        self.processes = Processes(task.objective, task.loss, self.config, self.world)
-        self.optimizer = task.optimizer()
+        self.processes = Processes(self.task.objective, self.config, self.world)
+        self.optimizer = self.task.optimizer()
         self.log = Log(self.folder / "log.jsonl")
 
     @property
@@ -206,8 +205,9 @@ def _train_on(run: Run, stop: Callable[[], bool]) -> bool:
     if _out_of_patience(run):
         return True
     source = task.batches((progress.epoch, progress.position))
-    given = task.objective, source, run.optimizer, task.schedule, config
-    for update in train(*given, progress.step, gradient=run.processes.gradient):
+    processes = run.processes
+    given = processes.objective, source, run.optimizer, task.schedule, config
+    for update in train(*given, progress.step, processes.gradient):
         progress.step, (progress.epoch, progress.position) = (
             update.step,
             update.position,
@@ -238,7 +238,7 @@ def _out_of_patience(run: Run) -> bool:
 def validate(run: Run) -> None:
     """Measure, log, and remember whether it is the best."""
     progress = run.progress
-    run.task.objective.eval()
+    run.processes.objective.eval()
     found = run.task.evaluate(run.processes.batch_loss)
     loss = check_finite(found["loss"], progress.step)
     progress.validations_since_best += 1

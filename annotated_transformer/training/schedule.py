@@ -16,10 +16,20 @@ from ..errors import UserError
 
 # %% ../../nbs/training/schedule.ipynb #cell7
 def adam(
-    model: nn.Module, beta_1: float = 0.9, beta_2: float = 0.98, eps: float = 1e-9
+    model: nn.Module,
+    beta_1: float = 0.9,
+    beta_2: float = 0.98,
+    eps: float = 1e-9,
+    fused: bool = False,
 ) -> torch.optim.Adam:
-    """Adam with the paper's constants (§5.3); the rate is set before each update."""
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=(beta_1, beta_2), eps=eps)
+    """Adam with the paper's constants (§5.3); the rate is set before each update.
+
+    `fused` is PyTorch's form that reads each weight, gradient and average once.
+    """
+    betas = (beta_1, beta_2)
+    return torch.optim.Adam(
+        model.parameters(), lr=0.0, betas=betas, eps=eps, fused=fused
+    )
 
 # %% ../../nbs/training/schedule.ipynb #cell11
 def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .checkpoint import Savable
 from .config import RunConfig
 from .schedule import cosine
-from .trainer import check_finite, clipped_adamw, train
+from .trainer import ModelWithLoss, check_finite, clipped_adamw, train
 
 Position = tuple[int, int]  # epoch, and how many of its batches are taken
 SummedLoss = Callable[[Any], float]  # of a batch, over all processes
@@ -59,8 +59,8 @@ def numbered(
 class Task:
     """A model and how to train it; a run does the rest.
 
-    `objective` is the module that is trained: the model, or a model with its loss.
-    `unit` names what a batch's `tokens` counts.
+    `objective` is the model with its loss: of a batch it makes one summed loss. `unit`
+    names what a batch's `tokens` counts.
     """
 
     unit = "tokens"
@@ -74,14 +74,15 @@ class Task:
         epoch_batches: int = 2**31,
     ):
         self.model, self.tokenizer = model, tokenizer
-        self.objective, self.epoch_batches = model, epoch_batches
+        self.objective: nn.Module = ModelWithLoss(model, self.loss)
+        self.epoch_batches = epoch_batches
         if config.epochs:
             every = {"log_every": epoch_batches, "save_every": epoch_batches}
             config = replace(config, steps=config.epochs * epoch_batches, **every)
         self.config = config
 
-    def loss(self, objective: nn.Module, batch: Any) -> Tensor:
-        """The loss of a batch, summed."""
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        """The loss of a batch, summed; unless a task brings an objective of its own."""
         raise NotImplementedError
 
     def batches(self, start: Position) -> Iterator[tuple[Position, Any]]:
@@ -94,7 +95,7 @@ class Task:
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Of the Adam family: its averages are what a checkpoint stores."""
-        return clipped_adamw(self.objective, self.config.peak)
+        return clipped_adamw(self.model, self.config.peak)
 
     def schedule(self, step: int) -> float:
         """The learning rate of an update."""
@@ -118,14 +119,14 @@ def train_task(task: Task) -> Iterator[dict[str, float]]:
     config, model, best, kept = task.config, task.model, math.inf, {}
     given = task.objective, task.batches((0, 0)), task.optimizer(), task.schedule
     losses, tokens = [], 0
-    for update in train(*given, config, loss=task.loss):
+    for update in train(*given, config):
         losses.append(update.loss)
         tokens += update.tokens
         if update.step % config.save_every and update.step < config.steps:
             continue
         mean, losses, tokens = torch.stack(losses).sum().item() / tokens, [], 0
         task.objective.eval()
-        found = task.evaluate(lambda batch: task.loss(task.objective, batch).item())
+        found = task.evaluate(lambda batch: task.objective(batch).item())
         if check_finite(found["loss"], update.step) < best:
             best = found["loss"]
             kept = deepcopy(model.state_dict())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..data.batching import Batch, batches
 from ..data.pair_tokenizer import PairTokenizer
@@ -16,20 +16,16 @@ from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError
 from ..model.memory import check_memory
 from ..model.transformer import Transformer
-from ..performance.update import fast_training, fused_adam
+from ..performance.update import fast_training
 from ..pretrained import MODEL_TYPES, imported
 from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
 from ..training.log import Report
 from ..training.recipes import Recipe
 from ..training.run import Run, lock_folder, ready_folder
+from ..training.schedule import adam
 from ..training.task import Position, SummedLoss, Task
-from ..training.trainer import (
-    paper_schedule,
-    seed_update,
-    summed_loss,
-    validation_loss,
-)
+from ..training.trainer import paper_schedule, seed_update, validation_loss
 from .prepared_data import InitFrom, prepare_data
 
 Pairs = Iterable[tuple[str, str]]
@@ -56,10 +52,6 @@ class TranslationTask(Task):
         self.train, self.valid, self.data = train, valid, data or {}
         self.objective = fast_training(model, config.label_smoothing)
 
-    def loss(self, objective: nn.Module, batch: Batch) -> Tensor:
-        """The smoothed loss, summed over target tokens."""
-        return summed_loss(objective, batch)
-
     def batches(self, start: Position) -> Iterator[tuple[Position, Batch]]:
         """Pairs of similar length (§5.1)."""
         size = self.config.batch_tokens // self.config.micro_batches
@@ -72,7 +64,7 @@ class TranslationTask(Task):
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam (§5.3)."""
-        return fused_adam(self.model)
+        return adam(self.model, fused=True)
 
     def schedule(self, step: int) -> float:
         """Equation (3)."""

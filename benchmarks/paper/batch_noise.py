@@ -32,7 +32,7 @@ def gradient(
     """
     batch = collate(pairs, rows)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = objective(batch.src, batch.tgt_in, batch.tgt_out)
+        loss = objective(batch)
     parts = torch.autograd.grad(loss / batch.tokens, list(objective.parameters()))
     return torch.cat([part.flatten() for part in parts]), batch.tokens
 

@@ -25,10 +25,10 @@ from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_json, write_json
-from annotated_transformer.performance.update import fast_training, fused_adam
+from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
-from annotated_transformer.training.schedule import peak_factor
+from annotated_transformer.training.schedule import adam, peak_factor
 from annotated_transformer.training.trainer import train_translation
 from annotated_transformer.translation.bleu import bleu
 from annotated_transformer.translation.options import SearchOptions
@@ -56,7 +56,9 @@ def train_on_captions(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     begin, seen = time.process_time(), 0
     with (folder / "log.jsonl").open("w", encoding="utf-8") as log:
-        for update in train_translation(objective, fused_adam(model), pairs, SETTINGS):
+        for update in train_translation(
+            objective, adam(model, fused=True), pairs, SETTINGS
+        ):
             seen += update.tokens
             if update.step % 25 == 0:
                 row = {

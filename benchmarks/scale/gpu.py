@@ -21,12 +21,14 @@ from statistics import median
 import torch
 from torch import Tensor, nn
 
+from annotated_transformer.data.batching import Batch
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
-from annotated_transformer.performance.update import fast_training, fused_adam
+from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.loss import Objective
+from annotated_transformer.training.schedule import adam
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.search import beam, greedy
 from benchmarks.record import command_line, load, save
@@ -84,11 +86,11 @@ def medians(
 
 def random_batch(
     config: TransformerConfig, rows: int, length: int, device: torch.device
-) -> list[Tensor]:
+) -> Batch:
     """Source, decoder input and target of `rows` pairs without padding."""
     shape, seed = (rows, 2 * length + 1), torch.manual_seed(0)
     ids = torch.randint(4, config.tgt_vocab_size, shape, generator=seed).to(device)
-    return [ids[:, :length], ids[:, length:-1], ids[:, length + 1 :]]
+    return Batch(ids[:, :length], ids[:, length:-1], ids[:, length + 1 :])
 
 
 # -- correctness -----------------------------------------------------------------------
@@ -110,8 +112,9 @@ def correctness(device: torch.device) -> dict[str, dict[str, float]]:
     objective.load_state_dict(exact.state_dict())
     objective.to(device).train()
     batch = random_batch(config, 8, 24, torch.device("cpu"))
-    batch[0][0, 20:] = batch[1][0, 16:] = batch[2][0, 16:] = config.pad_id
-    expected = exact(*batch)
+    for ids, end in ((batch.src, 20), (batch.tgt_in, 16), (batch.tgt_out, 16)):
+        ids[0, end:] = config.pad_id
+    expected = exact(batch)
     wanted, found = gradient(expected, exact), {}
     for name, action, half in (
         ("float32", objective, False),
@@ -119,7 +122,7 @@ def correctness(device: torch.device) -> dict[str, dict[str, float]]:
         ("bfloat16, compiled", compiled(objective, device), True),
     ):
         with torch.autocast(device.type, torch.bfloat16, enabled=half):
-            loss = action(*(part.to(device) for part in batch))
+            loss = action(batch.to(device))
         error = (gradient(loss, objective) - wanted).norm() / wanted.norm()
         relative = abs(loss.item() / expected.item() - 1)
         found[name] = {"loss": relative, "gradient": error.item()}
@@ -130,17 +133,17 @@ def correctness(device: torch.device) -> dict[str, dict[str, float]]:
 
 
 def training_step(
-    name: str, form: str, config: TransformerConfig, batch: list[Tensor]
+    name: str, form: str, config: TransformerConfig, batch: Batch
 ) -> Action:
     """One update of a peer in bfloat16: forward, backward, Adam."""
-    device, tokens = batch[0].device, batch[2].numel()
+    device, tokens = batch.src.device, batch.tokens
     model = peers.build(name, config).to(device).train()
     forward = compiled(model, device) if form == "compiled" else model
-    optimizer = fused_adam(model)
+    optimizer = adam(model, fused=True)
 
     def step() -> None:
         with torch.autocast(device.type, torch.bfloat16):
-            loss = forward(*batch)
+            loss = forward(batch)
         (loss / tokens).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -206,7 +209,7 @@ def decoding(device: torch.device) -> dict:
     }
     rows: list[dict] = []
     for size, beam_size in product((1, 2) if toy(device) else (1, 64, 512), (1, 4)):
-        src = random_batch(config, size, 32, device)[0]
+        src = random_batch(config, size, 32, device).src
         actions = {n: partial(s, src, beam_size, length) for n, s in searches.items()}
         for name, row in medians(actions, device, 3, 1).items():
             if seconds := row.get("seconds"):

@@ -43,8 +43,9 @@ from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.layers import EncoderLayer
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance import update
-from annotated_transformer.performance.update import FastObjective, fused_adam
+from annotated_transformer.performance.update import FastObjective
 from annotated_transformer.training.loss import Objective
+from annotated_transformer.training.schedule import adam
 from benchmarks.record import command_line, load, save
 
 PLACE = "scale/growth.json"
@@ -149,12 +150,10 @@ def with_attention(form: str, action: Action) -> Callable[[], None]:
     return run
 
 
-def random_batch(
-    config: TransformerConfig, rows: int, length: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def random_batch(config: TransformerConfig, rows: int, length: int) -> Batch:
     """Source, decoder input and target of `rows` pairs without padding."""
     ids = torch.randint(4, config.tgt_vocab_size, (rows, 2 * length + 1))
-    return ids[:, :length], ids[:, length:-1], ids[:, length + 1 :]
+    return Batch(ids[:, :length], ids[:, length:-1], ids[:, length + 1 :])
 
 
 def training_step(
@@ -162,10 +161,10 @@ def training_step(
 ) -> Callable[[], None]:
     """One update: forward, backward, Adam. Gradients are gone before and after."""
     loss = objective(Transformer(config), smoothing=0.1).train()
-    optimizer, batch = fused_adam(loss.model), random_batch(config, rows, length)
+    optimizer, batch = adam(loss.model, fused=True), random_batch(config, rows, length)
 
     def step() -> None:
-        loss(*batch).backward()
+        loss(batch).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -264,7 +263,8 @@ def over_prefix() -> dict:
     """
     config = preset("base")
     model = Transformer(config).eval()
-    src, prefix, _ = random_batch(config, 1, max(PREFIXES))
+    batch = random_batch(config, 1, max(PREFIXES))
+    src, prefix = batch.src, batch.tgt_in
     memory, src_mask = model.encode(src[:, :32])
 
     def forms(n: int) -> dict[str, Action]:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from annotated_transformer.data.batching import Batch
 from annotated_transformer.interop.marian_export import marian_config
 from annotated_transformer.interop.marian_weights import marian_weights
 from annotated_transformer.model.attention import MultiHeadAttention
@@ -98,8 +99,9 @@ class TorchPeer(Peer):
                 module.dropout = nn.Identity()
         copy_to_torch(ours, self.stacks)
 
-    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """The summed loss."""
+        src, tgt_in = batch.src, batch.tgt_in
         padding = src == self.config.pad_id
         future = torch.ones(
             tgt_in.size(1), tgt_in.size(1), dtype=torch.bool, device=src.device
@@ -111,7 +113,7 @@ class TorchPeer(Peer):
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        return self.loss(hidden, tgt_out)
+        return self.loss(hidden, batch.tgt_out)
 
 
 @torch.no_grad()
@@ -154,15 +156,15 @@ class MarianPeer(nn.Module):
         self.model = MarianMTModel(MarianConfig(**marian_config(ours.config) | off))
         self.model.load_state_dict(marian_weights(ours), strict=False)
 
-    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """The summed loss."""
         logits = self.model(
-            input_ids=src,
-            attention_mask=src != self.pad_id,
-            decoder_input_ids=tgt_in,
+            input_ids=batch.src,
+            attention_mask=batch.src != self.pad_id,
+            decoder_input_ids=batch.tgt_in,
             use_cache=False,
         ).logits
-        return full_loss(logits, tgt_out, self.pad_id, self.smoothing)
+        return full_loss(logits, batch.tgt_out, self.pad_id, self.smoothing)
 
 
 class XTransformersPeer(Peer):
@@ -193,13 +195,13 @@ class XTransformersPeer(Peer):
         )
         copy_to_x_transformers(ours, self.encoder, self.decoder)
 
-    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """The summed loss."""
-        real = src != self.config.pad_id
-        source, target = self.embedded(src, tgt_in)
+        real = batch.src != self.config.pad_id
+        source, target = self.embedded(batch.src, batch.tgt_in)
         memory = self.encoder(source, mask=real)
         hidden = self.decoder(target, context=memory, context_mask=real)
-        return self.loss(hidden, tgt_out)
+        return self.loss(hidden, batch.tgt_out)
 
 
 @torch.no_grad()
@@ -243,7 +245,7 @@ def copy_to_x_transformers(
 def build(
     name: str, architecture: TransformerConfig, smoothing: float = 0.1, seed: int = 1
 ) -> nn.Module:
-    """A model whose `forward(src, tgt_in, tgt_out)` is the summed smoothed loss; all of
+    """A model whose `forward(batch)` is the summed smoothed loss; all of
     a seed have equal weights.
     """
     torch.manual_seed(seed)

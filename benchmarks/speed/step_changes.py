@@ -42,13 +42,13 @@ CASES = (
 class AllScores(FastObjective):
     """The objective with the scores of the whole batch in one table."""
 
-    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         """The summed loss."""
-        real = tgt_out != self.model.config.pad_id
+        real = batch.tgt_out != self.model.config.pad_id
         with CPUFunctions():
-            hidden = self.model.decode(tgt_in, *self.model.encode(src))
+            hidden = self.model.decode(batch.tgt_in, *self.model.encode(batch.src))
         scores = self.model.logits(hidden)[real].float()
-        return smoothed_cross_entropy(scores, tgt_out[real], self.smoothing)
+        return smoothed_cross_entropy(scores, batch.tgt_out[real], self.smoothing)
 
 
 def torchs_dropout(x: Tensor, p: float, training: bool, inplace: bool) -> Tensor:

@@ -30,8 +30,7 @@ from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
-from annotated_transformer.performance.update import fused_adam
-from annotated_transformer.training.schedule import noam, peak_factor
+from annotated_transformer.training.schedule import adam, noam, peak_factor
 from benchmarks.measure import alone, forget_peak, in_turn, medians, status
 from benchmarks.record import command_line, has_amx, load, save
 from benchmarks.speed import peers
@@ -93,12 +92,12 @@ class Trained:
 
     def __init__(self, size: str, name: str):
         self.model: nn.Module = peers.build(name, architecture(size)).train()
-        self.optimizer = fused_adam(self.model)
+        self.optimizer = adam(self.model, fused=True)
 
     def step(self, batch: Batch, precision: str) -> float:
         """One update; the loss per real target token."""
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            loss = self.model(batch.src, batch.tgt_in, batch.tgt_out)
+            loss = self.model(batch)
         (loss / batch.tokens).backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -112,7 +111,7 @@ def first_loss(size: str, name: str, batch: Batch) -> float:
     """The loss of a model before its first update, without dropout."""
     model = peers.build(name, architecture(size, dropout=0.0)).train()
     with torch.no_grad():
-        return model(batch.src, batch.tgt_in, batch.tgt_out).item() / batch.tokens
+        return model(batch).item() / batch.tokens
 
 
 def step_seconds(

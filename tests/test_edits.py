@@ -1,0 +1,158 @@
+"""What a chapter shows is what runs: an edit of its code, exported, changes what the
+commands compute, and an edit that changes nothing leaves it to the last bit.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from nbdev.export import nb_export
+from tiny_run import write_pairs
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS = (
+    "steps=5 log_every=1 save_every=1 keep=2 warmup=4 batch_tokens=256 micro_batches=2 "
+    "accumulate=2 label_smoothing=0.1 dropout=0 vocab_size=300 N=1 d_model=16 d_ff=32 "
+    "h=2 d_k=8 d_v=8 max_tokens=64"
+)
+TRAIN = ["train", "own/train", "--src", "en", "--tgt", "de", "--valid", "own/valid"]
+TRAIN += ["--recipe", "phrasebook", "--out", "run", "--device", "cpu"]
+TRAIN += [word for each in SETTINGS.split() for word in ("--set", each)]
+TRANSLATE = ["translate", "--input", "own/valid.en", "--model", "phrasebook-en-de"]
+TRANSLATE += ["--n-best", "3", "--engine", "torch", "--device", "cpu"]
+
+# An edit: the chapter, what stands there, and what is put in its place.
+MODEL = {
+    "scale of the scores": (
+        "model/attention",
+        "query, key, value, mask, is_causal=is_causal\n",
+        "query, key, value, mask, is_causal=is_causal, scale=1.0\n",
+    ),
+    "padding mask": ("model/attention", "(ids != pad_id)[:", "(ids == ids)[:"),
+    "a position's frequency": ("model/position", "10000.0 **", "100.0 **"),
+    "the norm's place": (
+        "model/layers",
+        "self.norm(x + self.dropout(sublayer_output))",
+        "x + self.norm(self.dropout(sublayer_output))",
+    ),
+    "residual": (
+        "model/layers",
+        "self.norm(x + self.dropout(sublayer_output))",
+        "self.norm(self.dropout(sublayer_output))",
+    ),
+}
+TRAINING = {
+    "causal mask": ("model/layers", "y, y, is_causal=True", "y, y"),
+    "output layer": ("model/embedding", "linear(hidden,", "linear(-hidden,"),
+    "label smoothing": (
+        "training/loss",
+        "label_smoothing=smoothing * vocab / (vocab - 1)",
+        "label_smoothing=smoothing",
+    ),
+    "Adam's ε": ("training/schedule", "eps: float = 1e-9", "eps: float = 1e-3"),
+    "Adam's β₂": ("training/schedule", "beta_2: float = 0.98", "beta_2: float = 0.9"),
+    "warm-up": ("training/schedule", "step * warmup**-1.5", "step * warmup**-1.4"),
+    "clipping": (
+        "training/trainer",
+        "        optimizer.step()\n        optimizer.zero_grad()\n        tokens",
+        "        nn.utils.clip_grad_norm_(objective.parameters(), 0.1)\n"
+        "        optimizer.step()\n        optimizer.zero_grad()\n        tokens",
+    ),
+    "accumulation": (
+        "training/trainer",
+        "(summed / tokens).backward()",
+        "(summed / part.tokens).backward()",
+    ),
+    "sorting of batches": (
+        "data/batching",
+        "np.lexsort((difference, longer))",
+        "np.arange(len(longer))",
+    ),
+    "averaging": ("training/averaging", "(tensor / len(folders))", "(tensor / 3)"),
+}
+DECODING = {
+    "length penalty": ("translation/search", "(5 + length) / 6", "(1 + length) / 2")
+}
+NOTHING = {
+    "a local of the loss": ("training/loss", "vocab", "size"),
+    "a local of attention": ("model/attention", "heads", "attended"),
+    "a local of the loop": ("training/trainer", "summed", "total"),
+}
+
+
+def export(folder: Path, chapter: str, old: str, new: str) -> None:
+    """Edit a copy of a chapter and write its module into a copy of the package."""
+    notebook = json.loads((ROOT / f"nbs/{chapter}.ipynb").read_text(encoding="utf-8"))
+    found = 0
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if source.startswith("#| export"):
+            found += source.count(old)
+            cell["source"] = source.replace(old, new)
+    assert found, f"{chapter} has no {old!r}"
+    path = folder / "nbs" / f"{chapter}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    nb_export(path, lib_path=folder / "annotated_transformer")
+
+
+def outcome(edit: tuple[str, str, str] | None, command: list[str]) -> object:
+    """What the command computes with an edit: translations with their scores, or the
+    losses of five updates and the final weights.
+    """
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "own").mkdir()
+        write_pairs(folder / "own")
+        copied = folder / "annotated_transformer"
+        left = shutil.ignore_patterns("__pycache__", "models")
+        shutil.copytree(ROOT / "annotated_transformer", copied, ignore=left)
+        (copied / "models").symlink_to(ROOT / "annotated_transformer" / "models")
+        if edit:
+            export(folder, *edit)
+        own = {"PYTHONPATH": scratch, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "annotated_transformer", *command],
+            cwd=folder,
+            env=os.environ | own,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        if command is TRANSLATE:
+            return done.stdout
+        log = (folder / "run" / "log.jsonl").read_text(encoding="utf-8")
+        losses = [record["loss"] for record in map(json.loads, log.splitlines())]
+        return losses, (folder / "run" / "model" / "model.safetensors").read_bytes()
+
+
+@lru_cache
+def unedited(command: str) -> object:
+    """What a command computes as the chapters are."""
+    return outcome(None, COMMANDS[command])
+
+
+COMMANDS = {"train": TRAIN, "translate": TRANSLATE}
+CHANGES = [("train", *each) for each in (MODEL | TRAINING).items()]
+CHANGES += [("translate", *each) for each in (MODEL | DECODING).items()]
+
+
+@pytest.mark.parametrize(
+    ("command", "edit"),
+    [(command, edit) for command, _, edit in CHANGES],
+    ids=[f"{command}, {name}" for command, name, _ in CHANGES],
+)
+def test_an_edit_in_a_chapter_changes_the_run(command, edit):
+    assert outcome(edit, COMMANDS[command]) != unedited(command)
+
+
+@pytest.mark.parametrize("edit", NOTHING.values(), ids=NOTHING)
+def test_an_edit_that_changes_nothing_leaves_it_bit_for_bit(edit):
+    for command, arguments in COMMANDS.items():
+        assert outcome(edit, arguments) == unedited(command)
