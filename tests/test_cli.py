@@ -605,3 +605,28 @@ def test_unknown_characters_pass_with_one_warning(run, model, tmp_path):
     assert status == 0 and len(out.splitlines()) == 3
     assert len(said) == 1 and said[0].startswith("warning: ")
     assert "☃ (2)" in said[0] and "漢 (1)" in said[0]
+
+
+# --- number format and threads
+
+
+def test_train_takes_the_faster_number_format_and_says_so(run, own, tmp_path):
+    words = [str(each).replace("precision=fp32", "precision=auto") for each in own]
+    status, out, _ = run(*words, "--set", "steps=5")
+    assert status == 0 and "in bfloat16 as in float32 here: training in " in out
+    log = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    assert json.loads(log[0])["event"] == "precision"
+
+
+def test_threads_are_used_and_a_busy_machine_is_named(run, own, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("psutil.getloadavg", lambda: (3.1, 0.0, 0.0))
+    before, steps = torch.get_num_threads(), ["--set", "steps=5"]
+    try:
+        status, out, _ = run(*own, *steps, "--threads", 2)
+        assert status == 0 and torch.get_num_threads() == 2
+        assert "3.1 of 4 cores are busy" in out and "such as --threads 1" in out
+        status, out, _ = run(*own, *steps, "--threads", 1, "--overwrite")
+        assert torch.get_num_threads() == 1 and "busy" not in out
+    finally:
+        torch.set_num_threads(before)

@@ -165,7 +165,7 @@ class Processes:
             self.copied = True
 
     def autocast(self) -> torch.autocast:
-        """bfloat16 for matrix products when the settings ask for it."""
+        """bfloat16 for matrix products if that is the precision; "auto" is `fit`'s."""
         kind, half = self.world.device.type, self.precision == "bf16"
         return torch.autocast(kind, torch.bfloat16, enabled=half)
 

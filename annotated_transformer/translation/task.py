@@ -20,7 +20,7 @@ from ..performance.update import fast_training, fused_adam
 from ..pretrained import MODEL_TYPES, imported
 from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
-from ..training.log import Report
+from ..training.log import Report, print_line
 from ..training.recipes import Recipe
 from ..training.run import Run, lock_folder, ready_folder
 from ..training.task import Position, SummedLoss, Task
@@ -160,7 +160,7 @@ def prepare(
     folder: str | Path,
     train: Pairs,
     valid: Pairs,
-    report: Report = lambda record: None,
+    report: Report | None = print_line,
     device: str | torch.device | None = None,
     init_from: InitFrom | None = None,
     overwrite: bool = False,
@@ -170,8 +170,9 @@ def prepare(
     both languages share its vocabulary.
 
     `train` and `valid` are read more than once: lists, or corpora that can be read
-    again. `device` is a GPU where there is one, unless named. `overwrite` deletes the
-    run that the folder holds.
+    again. The run prints its progress line by line; another `report` gets the records
+    of its log instead, and with None it is silent. `device` is a GPU where there is
+    one, unless named. `overwrite` deletes the run that the folder holds.
     Raises: UserError for pairs that can be read only once, a folder that holds
     something else, or a model to start from that doesn't fit.
     """
