@@ -25,6 +25,7 @@ from annotated_transformer.model_names import SHIPPED
 from annotated_transformer.pretrained import load
 from annotated_transformer.training.recipes import recipes
 
+SHIPPED_MODELS = ("phrasebook-en-de", "tatoeba-en-de", "hf:owner/name", "base or big")
 ROOT = Path(__file__).resolve().parents[1]
 # A model with random weights seldom ends a sentence, which the command line says in a
 # warning.
@@ -187,6 +188,12 @@ def test_info_and_corpora(run):
     assert status == 0 and "\nmulti30k\n" in out and "test_2017_mscoco 461" in out
     assert "source: https://github.com/multi30k/dataset\n" in out
     assert out.count("prepare yourself: train\n") == 1
+
+
+def test_info_names_models_first_where_there_is_nothing(run):
+    refused(run("info", "nonexistent"), "neither a model nor a preset", *SHIPPED_MODELS)
+    refused(run("info", "tatoeba"), "did you mean 'tatoeba-en-de'?")
+    refused(run("info", "bas"), "did you mean 'base'?")
 
 
 def test_without_a_model_the_one_for_everyday_sentences_answers(run):
@@ -605,6 +612,20 @@ def test_unknown_characters_pass_with_one_warning(run, model, tmp_path):
     assert status == 0 and len(out.splitlines()) == 3
     assert len(said) == 1 and said[0].startswith("warning: ")
     assert "☃ (2)" in said[0] and "漢 (1)" in said[0]
+
+
+def test_an_interrupted_run_opens_by_its_name(run, own, tmp_path):
+    assert run(*own, "--set", "steps=15")[0] == 0
+    folder = tmp_path / "run"
+    asked = ["translate", "March 3", "-m"]
+    status, wanted, _ = run(*asked, folder / "checkpoints/step-00000015")
+    shutil.rmtree(folder / "model")
+    assert status == 0 and run(*asked, folder)[:2] == (0, wanted)
+    status, _, err = run("info", folder)
+    latest = folder / "checkpoints/step-00000015"
+    assert (status, err) == (0, f"warning: {folder} isn't finished: opening {latest}\n")
+    shutil.rmtree(folder / "checkpoints")
+    refused(run(*asked, folder), folder, "no checkpoint yet")
 
 
 # --- number format and threads

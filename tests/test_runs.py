@@ -47,6 +47,8 @@ def test_resumed_equals_uninterrupted_and_the_model_opens(name, tmp_path):
         each = {"epochs": 0, "steps": 12, "log_every": 2, "save_every": 4}
     assert run(name, straight, **each) == "finished"
     assert run(name, halved, stop, **each) == "interrupted" and stopped == [6]
+    with pytest.warns(UserWarning, match="isn't finished: opening .*step-00000006$"):
+        assert load(halved, device="cpu").config.model_type == name
     torch.rand(100)
     assert run(name, halved, **each) == "finished"
     assert records(halved) == records(straight)
