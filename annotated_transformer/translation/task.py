@@ -1,6 +1,6 @@
 """A translation run: from a recipe and its pairs, or from a trained model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..data.batching import Batch, batches
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.tokenized_pairs import TokenizedPairs
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..model.memory import check_memory
 from ..model.transformer import Transformer
 from ..performance.update import fast_training, fused_adam
@@ -30,7 +30,7 @@ from ..training.trainer import (
     summed_loss,
     validation_loss,
 )
-from .prepared_data import InitFrom, prepare_data
+from .prepared_data import InitFrom, check_pairs, prepare_data
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -173,12 +173,16 @@ def prepare(
     again. The run prints its progress line by line; another `report` gets the records
     of its log instead, and with None it is silent. `device` is a GPU where there is
     one, unless named. `overwrite` deletes the run that the folder holds.
-    Raises: UserError for pairs that can be read only once, a folder that holds
-    something else, or a model to start from that doesn't fit.
+    Raises: UserError, before the folder is made, for an argument of another kind, a
+    list with anything but pairs of texts, pairs that can be read only once, a folder
+    that holds something else, or a model to start from that doesn't fit.
     """
-    if iter(train) is train or iter(valid) is valid:
-        problem = "train and valid are read more than once"
-        raise UserError(f"{problem}: give lists or corpora, not iterators")
+    check_kind("plan", plan, Recipe, "a recipe, such as recipe('phrasebook')")
+    check_kind("folder", folder, str | Path, "the path of the run's folder")
+    check_kind("report", report, Callable | None, "a function of a record, or None")
+    check_kind("init_from", init_from, InitFrom | None, "an InitFrom of a translator")
+    check_pairs("train", train)
+    check_pairs("valid", valid)
     if init_from:
         init_from = init_from.facing(plan.src, plan.tgt)
         check_start(plan, init_from, train)
