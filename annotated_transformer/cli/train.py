@@ -108,8 +108,7 @@ def train(
         pairs = taught_pairs(pairs, plan, teacher, choices, training["device"], dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
-            show(rehearse(plan, folder, *pairs, training["device"], start))
-            return 0
+            return show(rehearse(plan, folder, *pairs, training["device"], start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
         return train_run(run, training["logger"])

@@ -177,12 +177,7 @@ def prepare(
     list with anything but pairs of texts, pairs that can be read only once, a folder
     that holds something else, or a model to start from that doesn't fit.
     """
-    check_kind("plan", plan, Recipe, "a recipe, such as recipe('phrasebook')")
-    check_kind("folder", folder, str | Path, "the path of the run's folder")
-    check_kind("report", report, Callable | None, "a function of a record, or None")
-    check_kind("init_from", init_from, InitFrom | None, "an InitFrom of a translator")
-    check_pairs("train", train)
-    check_pairs("valid", valid)
+    _check_arguments(plan, folder, train, valid, report, init_from)
     if init_from:
         init_from = init_from.facing(plan.src, plan.tgt)
         check_start(plan, init_from, train)
@@ -200,6 +195,17 @@ def prepare(
     known, held = (replace(pairs, **ids) for pairs in sides)
     task = TranslationTask(model, tokenizer, known, held, plan.training, data)
     return Run(task, folder, world, report)
+
+
+def _check_arguments(
+    plan: Any, folder: Any, train: Any, valid: Any, report: Any, init_from: Any
+) -> None:
+    check_kind("plan", plan, Recipe, "a recipe, such as recipe('phrasebook')")
+    check_kind("folder", folder, str | Path, "the path of the run's folder")
+    check_kind("report", report, Callable | None, "a function of a record, or None")
+    check_kind("init_from", init_from, InitFrom | None, "an InitFrom of a translator")
+    check_pairs("train", train)
+    check_pairs("valid", valid)
 
 
 def _claim_folder(folder: Path, world: World, overwrite: bool) -> None:
