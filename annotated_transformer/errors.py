@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class UserError(ValueError):
@@ -19,6 +20,12 @@ def nearest(name: object, options: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"choose one of: {', '.join(known)}"
+
+
+def check_kind(name: str, value: object, kind: Any, wanted: str) -> None:
+    """Raises: UserError unless the argument of that name is of a kind."""
+    if not isinstance(value, kind):
+        raise UserError(f"{name} is {value!r:.80}: give {wanted}")
 
 
 def check_whole(owner: object, name: str, least: int = 1, below: int = 2**31) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ def shipped() -> list[str]:
 
 
 def find_folder(name: str | Path, revision: str | None = None) -> Path:
-    """The folder of the model that this name stands for; of a run, its model's.
+    """The folder of the model that this name stands for; of a run, its model's, or the
+    last checkpoint's with a warning until it has a model.
 
     A `Path`, or a text with a separator or a leading dot, is a path. A bare name is a
     shipped model's or a folder's here. "hf:owner/name" is a repository on the Hugging
@@ -55,13 +57,19 @@ def find_folder(name: str | Path, revision: str | None = None) -> Path:
 
 
 def _model_of_run(folder: Path) -> Path:
-    """The model inside a run's folder; any other folder as it is."""
+    """The model of a run's folder, or its last checkpoint; another folder as it is."""
     run, model = (folder / "run.json").is_file(), folder / "model"
     if run and not model.is_dir():
-        raise UserError(
-            f"{folder} holds a run that has no model yet: let it finish, or name one "
-            "of its checkpoints"
-        )
+        saved = [*folder.glob("checkpoints/step-*")]
+        saved = [each for each in saved if each.name[5:].isdecimal()]
+        if not saved:
+            raise UserError(
+                f"{folder} holds a run that has no checkpoint yet: let it go on to its "
+                "first one"
+            )
+        latest = max(saved, key=lambda each: int(each.name[5:]))
+        warnings.warn(f"{folder} isn't finished: opening {latest}", stacklevel=2)
+        return latest
     return model if run or (model / "config.json").is_file() else folder
 
 

@@ -236,10 +236,15 @@ class SavedModel:
         return counts
 
 
+# A file of a folder that was exported, and what opens it.
+EXPORTS = {"encoder.onnx": "programs that run ONNX", "model.bin": "CTranslate2"}
+
+
 def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
     """The model that a name stands for, and what its config.json says.
 
-    Raises: UserError as `find_folder`, or for a folder without a model.
+    Raises: UserError as `find_folder`, or for a folder without a model, or of one that
+    was exported for another program.
     """
     folder = find_folder(name, revision)
     if not (folder / "config.json").exists():
@@ -247,6 +252,12 @@ def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
             f"{name} holds no model: name a folder with a config.json and its weights, "
             "or a run's folder"
         )
+    for file, program in EXPORTS.items():
+        if (folder / file).exists() and not (folder / "model.safetensors").exists():
+            raise UserError(
+                f"{name} holds {file}, an export for {program}: open the folder of the "
+                "model that it was made from"
+            )
     about = read_json(folder / "config.json")
     found = about.get("model_type")
     if found is None:

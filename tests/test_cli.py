@@ -25,6 +25,7 @@ from annotated_transformer.model_names import SHIPPED
 from annotated_transformer.pretrained import load
 from annotated_transformer.training.recipes import recipes
 
+SHIPPED_MODELS = ("phrasebook-en-de", "tatoeba-en-de", "hf:owner/name", "base or big")
 ROOT = Path(__file__).resolve().parents[1]
 # A model with random weights seldom ends a sentence, which the command line says in a
 # warning.
@@ -187,6 +188,12 @@ def test_info_and_corpora(run):
     assert status == 0 and "\nmulti30k\n" in out and "test_2017_mscoco 461" in out
     assert "source: https://github.com/multi30k/dataset\n" in out
     assert out.count("prepare yourself: train\n") == 1
+
+
+def test_info_names_models_first_where_there_is_nothing(run):
+    refused(run("info", "nonexistent"), "neither a model nor a preset", *SHIPPED_MODELS)
+    refused(run("info", "tatoeba"), "did you mean 'tatoeba-en-de'?")
+    refused(run("info", "bas"), "did you mean 'base'?")
 
 
 def test_without_a_model_the_one_for_everyday_sentences_answers(run):
@@ -605,3 +612,42 @@ def test_unknown_characters_pass_with_one_warning(run, model, tmp_path):
     assert status == 0 and len(out.splitlines()) == 3
     assert len(said) == 1 and said[0].startswith("warning: ")
     assert "☃ (2)" in said[0] and "漢 (1)" in said[0]
+
+
+def test_an_interrupted_run_opens_by_its_name(run, own, tmp_path):
+    assert run(*own, "--set", "steps=15")[0] == 0
+    folder = tmp_path / "run"
+    asked = ["translate", "March 3", "-m"]
+    status, wanted, _ = run(*asked, folder / "checkpoints/step-00000015")
+    shutil.rmtree(folder / "model")
+    assert status == 0 and run(*asked, folder)[:2] == (0, wanted)
+    status, _, err = run("info", folder)
+    latest = folder / "checkpoints/step-00000015"
+    assert (status, err) == (0, f"warning: {folder} isn't finished: opening {latest}\n")
+    shutil.rmtree(folder / "checkpoints")
+    refused(run(*asked, folder), folder, "no checkpoint yet")
+
+
+# --- number format and threads
+
+
+def test_train_takes_the_faster_number_format_and_says_so(run, own, tmp_path):
+    words = [str(each).replace("precision=fp32", "precision=auto") for each in own]
+    status, out, _ = run(*words, "--set", "steps=5")
+    assert status == 0 and "in bfloat16 as in float32 here: training in " in out
+    log = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    assert json.loads(log[0])["event"] == "precision"
+
+
+def test_threads_are_used_and_a_busy_machine_is_named(run, own, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("psutil.getloadavg", lambda: (3.1, 0.0, 0.0))
+    before, steps = torch.get_num_threads(), ["--set", "steps=5"]
+    try:
+        status, out, _ = run(*own, *steps, "--threads", 2)
+        assert status == 0 and torch.get_num_threads() == 2
+        assert "3.1 of 4 cores are busy" in out and "such as --threads 1" in out
+        status, out, _ = run(*own, *steps, "--threads", 1, "--overwrite")
+        assert torch.get_num_threads() == 1 and "busy" not in out
+    finally:
+        torch.set_num_threads(before)

@@ -17,12 +17,15 @@ from exporting import (
     shipped,
     two_vocabularies,
 )
+from tiny_run import refused
 from tokenizers import Tokenizer
 
+from annotated_transformer import load
 from annotated_transformer.data.batching import pad_rows
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
 from annotated_transformer.interop.exported import write_tokenizer
+from annotated_transformer.interop.marian import import_marian
 from annotated_transformer.interop.marian_export import export_marian
 from annotated_transformer.model.config import BOS
 from annotated_transformer.translation.search import greedy
@@ -124,6 +127,41 @@ def test_marian_with_two_vocabularies_and_narrow_heads(hugging_face, tmp_path, c
     outputs = marian.generate(src, **settings).tolist()
     for row, ours in zip(outputs, greedy(model, src, max_length=12), strict=True):
         assert row[0] == BOS and row[1 : 1 + len(ours.tokens)] == ours.tokens
+
+
+@pytest.mark.parametrize("name", ["phrasebook-en-de", "tatoeba-en-de"])
+def test_our_own_marian_comes_back_and_translates_the_same(run, name, tmp_path):
+    texts = ["March 3", "the twenty-first of March", "I wrote to tom@example.org."]
+    source = tmp_path / "lines.txt"
+    source.write_text("".join(f"{text}\n" for text in texts))
+    out, back = tmp_path / "marian", tmp_path / "back"
+    assert run("export", "marian", "-m", name, "-o", out)[0] == 0
+    assert run("import", out, "-o", back)[0] == 0
+    wanted = run("translate", "-m", name, "-i", source)
+    assert wanted[0] == 0 and wanted[1].count("\n") == len(texts)
+    for folder in (out, back):
+        for engine in ("auto", "plain"):
+            asked = ("translate", "-m", folder, "-i", source, "--engine", engine)
+            assert run(*asked) == wanted
+    assert load(back).tokenizer.src_lang == "en"
+
+
+def test_our_own_marian_with_two_vocabularies_comes_back(tmp_path):
+    model, tokenizer = random_model(two_vocabularies()), two_vocabularies()
+    export_marian(model, tokenizer, tmp_path / "marian")
+    import_marian(tmp_path / "marian", tmp_path / "back")
+    back = load(tmp_path / "back", device="cpu", engine="plain")
+    close(logits_of(back.model, *batch(model)), logits_of(model, *batch(model)))
+    rows = back.tokenizer.encode_source(PHRASES)
+    assert rows == tokenizer.encode_source(PHRASES)
+
+
+def test_an_export_for_ctranslate2_says_what_to_open(run, tmp_path):
+    pytest.importorskip("ctranslate2")
+    out = tmp_path / "exported"
+    assert run("export", "ctranslate2", "-m", "phrasebook-en-de", "-o", out)[0] == 0
+    for asked in (["translate", "March 3", "-m"], ["info"]):
+        refused(run(*asked, out), out, "CTranslate2", "made from")
 
 
 @pytest.mark.parametrize(

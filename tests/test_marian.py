@@ -2,6 +2,7 @@
 clear error for each bad directory.
 """
 
+import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,13 @@ def test_ids_and_texts_are_those_of_their_tokenizer(case):
     assert ours.decode(rows) == wanted
     same = sum(a == b for a, b in zip(wanted, texts, strict=False))
     assert same > 40  # the others have letters without a piece
+
+
+def test_a_copy_translates_the_same(plain):
+    for engine in ("plain", "auto"):
+        made = load(plain.out, device="cpu", engine=engine)
+        again = pickle.loads(pickle.dumps(made))
+        assert again.translate(TEXTS) == made.translate(TEXTS)
 
 
 def test_codes_of_languages(plain):

@@ -56,3 +56,43 @@ def test_each_call_that_makes_no_sense_is_one_user_error():
     wanted += ["beam_size is 1000000", "n_best is 1000000"]
     for words, line in zip(wanted, said, strict=True):
         assert words in line, line
+
+
+PREPARE = """
+from pathlib import Path
+from annotated_transformer import UserError, prepare, recipe
+plan, good = recipe("phrasebook"), [("one house", "ein Haus")] * 9
+Path("file").write_text("x")
+wrong = [[], [("a", "b", "c")], [("a",)], ["a house"], ["ab"], [("a", None)], [(1, 2)]]
+wrong += [[(b"a", b"b")], [*good, ("a", "b", "c")], "ab", b"ab", None, 7, {"a": "b"}]
+wrong += [Path("x"), iter(good)]
+calls = [(plan, "run", each, good) for each in wrong]
+calls += [(plan, "run", good, each) for each in wrong]
+calls += [(each, "run", good, good) for each in ("phrasebook", None, plan.training)]
+calls += [(plan, each, good, good) for each in (None, 3, "file")]
+calls += [(plan, "run", good, good, 3), (plan, "run", good, good, None, "cpuu")]
+calls += [(plan, "run", good, good, None, "cpu", "phrasebook-en-de")]
+for call in calls:
+    try:
+        prepare(*call)
+        print("accepted")
+    except UserError as error:
+        print(error)
+    assert [each.name for each in Path().iterdir()] == ["file"]
+"""
+
+
+def test_wrong_arguments_of_prepare_are_named_before_a_folder_is_made(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PREPARE], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    said = iter(done.stdout.splitlines())
+    places = ["{} is empty", *["{}[0] is "] * 7, "{}[9] is ('a', 'b', 'c')"]
+    places += [*["{} is "] * 6, "{} is an iterator"]
+    wanted = [place.format(name) for name in ("train", "valid") for place in places]
+    wanted += ["plan is 'phrasebook': give a recipe", "plan is None", "plan is Tr"]
+    wanted += ["folder is None", "folder is 3", "file can't be written"]
+    wanted += ["report is 3", "device 'cpuu' is not there", "init_from is 'phrase"]
+    for words, line in zip(wanted, said, strict=True):
+        assert line.startswith(words) and (": give " in line or ": choose " in line)

@@ -19,6 +19,7 @@ from exporting import (
     shipped,
     two_vocabularies,
 )
+from tiny_run import refused
 
 from annotated_transformer.interop.onnx import greedy_onnx, open_onnx
 from annotated_transformer.model.config import BOS
@@ -127,3 +128,11 @@ def test_a_folder_without_graphs_is_named(tmp_path):
     pytest.importorskip("onnxruntime")
     with pytest.raises(ValueError, match="lacks encoder.onnx, decoder_step.onnx"):
         open_onnx(tmp_path)
+
+
+def test_a_model_is_not_opened_from_its_graphs(run, onnx_folders, tmp_path):
+    folder = onnx_folders / "shipped"
+    asked = ["translate", "March 3", "-m", folder], ["info", folder]
+    for each in (*asked, ["import", folder, "-o", tmp_path / "back"]):
+        refused(run(*each), folder, "an export for programs that run ONNX", "made from")
+    assert not (tmp_path / "back").exists()

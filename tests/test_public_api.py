@@ -95,9 +95,9 @@ def test_a_run_and_a_model_folder_are_opened(tmp_path):
     assert find_model(tmp_path / "run").config().N == 2
 
 
-def test_a_run_without_a_model_says_so(tmp_path):
+def test_a_run_without_a_checkpoint_says_so(tmp_path):
     (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(UserError, match="has no model yet"):
+    with pytest.raises(UserError, match="has no checkpoint yet: let it go on"):
         load(tmp_path)
 
 

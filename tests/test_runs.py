@@ -12,7 +12,10 @@ from tasks import TASKS
 
 from annotated_transformer import UserError, load
 from annotated_transformer.cli.training import run_folder, train_run
-from annotated_transformer.training.run import fit, start_run
+from annotated_transformer.devices import product_seconds
+from annotated_transformer.training import run as runs
+from annotated_transformer.training.distributed import World
+from annotated_transformer.training.run import Run, fit, start_run
 from annotated_transformer.training.task import train_task
 
 WEIGHTS = "model.safetensors"
@@ -44,6 +47,8 @@ def test_resumed_equals_uninterrupted_and_the_model_opens(name, tmp_path):
         each = {"epochs": 0, "steps": 12, "log_every": 2, "save_every": 4}
     assert run(name, straight, **each) == "finished"
     assert run(name, halved, stop, **each) == "interrupted" and stopped == [6]
+    with pytest.warns(UserWarning, match="isn't finished: opening .*step-00000006$"):
+        assert load(halved, device="cpu").config.model_type == name
     torch.rand(100)
     assert run(name, halved, **each) == "finished"
     assert records(halved) == records(straight)
@@ -128,3 +133,67 @@ def test_processes_may_ask_for_one_folder_at_the_same_time(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: run_folder(folder, "name"), range(400)))
     assert found == [folder] * 400 and not list(tmp_path.glob("runs/*"))
+
+
+def precisions(folder: Path) -> list[str]:
+    """The number formats that a run logged, one for each start."""
+    return [r["precision"] for r in records(folder) if r["event"] == "precision"]
+
+
+def test_the_faster_number_format_is_taken_and_kept(tmp_path, monkeypatch, capsys):
+    """A run that goes on keeps its format unless the other is twice as fast."""
+    place, took = tmp_path / "r", {}
+    monkeypatch.setattr(runs, "product_seconds", lambda device: took)
+    training = {"precision": "auto", "save_every": 2}
+    used = []
+    for steps, bf16 in ((2, 12.0), (4, 0.9), (6, 0.4), (8, 1.5), (10, 2.1)):
+        took |= {"fp32": 1.0, "bf16": bf16}
+        begun = start_run(TASKS["transformer"](steps=steps, **training), place, "cpu")
+        assert fit(begun) == "finished"
+        used.append(begun.processes.mixed.precision)
+    assert used == ["fp32", "fp32", "bf16", "bf16", "fp32"] == precisions(place)
+    out = capsys.readouterr().out
+    assert (
+        "takes 12 times as long in bfloat16 as in float32 here: training in float32"
+        in out
+    )
+    assert (
+        "takes 0.4 times as long in bfloat16" in out and "training in bfloat16" in out
+    )
+    assert "fp32" not in (place / "run.json").read_text()
+
+
+@pytest.mark.parametrize("named", ["fp32", "bf16"])
+def test_a_named_number_format_is_obeyed(named, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "product_seconds", lambda device: 1 / 0)
+    begun = start_run(TASKS["series"](precision=named), tmp_path / "r", "cpu", None)
+    assert fit(begun) == "finished" and begun.processes.mixed.precision == named
+    assert not precisions(tmp_path / "r")
+
+
+def test_the_first_process_chooses_the_number_format_for_all(tmp_path, monkeypatch):
+    class Others(World):
+        def total(self, value):
+            return value + 1.0  # the first process said "bf16"
+
+    monkeypatch.setattr(runs, "product_seconds", lambda device: 1 / 0)
+    world = Others(torch.device("cpu"), rank=1)
+    begun = Run(TASKS["series"](precision="auto"), tmp_path / "r", world)
+    runs.choose_precision(begun)
+    assert begun.processes.mixed.precision == "bf16"
+
+
+def test_a_product_of_matrices_is_timed_in_both_formats():
+    found = product_seconds(torch.device("cpu"))
+    assert list(found) == ["fp32", "bf16"] and 0 < min(found.values())
+    assert max(found.values()) < 5
+
+
+def test_a_run_prints_its_progress_unless_told_otherwise(tmp_path, capsys):
+    for name in ("transformer", "series"):
+        assert fit(start_run(TASKS[name](), tmp_path / name, "cpu")) == "finished"
+        lines = capsys.readouterr().out.splitlines()
+        assert any("loss" in line and "/s" in line for line in lines), lines
+        assert any("validation" in line for line in lines)
+        assert fit(start_run(TASKS[name](), tmp_path / "2" / name, "cpu", None))
+        assert capsys.readouterr() == ("", "")

@@ -2,8 +2,10 @@
 each bad input.
 """
 
+import copy
 import itertools
 import json
+import pickle
 from dataclasses import replace
 from html import unescape
 
@@ -16,8 +18,9 @@ from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.attention_weights import record_attention
+from annotated_transformer.translation.engines import ENGINES
 from annotated_transformer.translation.lines import put_back, split_sentences
-from annotated_transformer.translation.model_search import teacher_forcing
+from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
 from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.search import beam
 from annotated_transformer.translation.translator import Translator
@@ -50,6 +53,27 @@ def build(max_length: int = 16) -> Translator:
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     return build()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["phrasebook-en-de", "tatoeba-en-de"])
+def test_a_copy_translates_the_same(name, engine):
+    if engine == "ctranslate2":
+        pytest.importorskip("ctranslate2")
+    texts = ["the twenty-first of March", "I wrote to tom@example.org."]
+    made = load(name, device="cpu", engine=engine)
+    wanted, weight = made.translate(texts), "tgt_embedding.weight"
+    for again in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert repr(again) == repr(made) and again.translate(texts) == wanted
+        assert again.model.get_parameter(weight) is not made.model.get_parameter(weight)
+
+
+def test_a_copy_keeps_an_engine_of_your_own():
+    made = build()
+    own = Translator(made.model, made.tokenizer, ModelSearch(made.model))
+    again = copy.deepcopy(own)
+    assert again.engine.model is again.model is not made.model
+    assert again.translate(TEXTS) == made.translate(TEXTS)
 
 
 def message(call) -> str:

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 Findings = dict[str, int | float | str]
 
 
-def show(found: Findings) -> None:
-    """Print what a dry run found, a line each."""
+def show(found: Findings) -> int:
+    """Print what a dry run found, a line each; returns the command's status."""
     for name, value in found.items():
         echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}")
+    return 0
 
 
 def rehearse(

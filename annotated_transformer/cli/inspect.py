@@ -2,6 +2,7 @@
 
 import os
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,15 +103,22 @@ def costs(config: Any, found: "SavedModel | None") -> dict[str, str]:
 def find_config(name: str) -> "tuple[Any, SavedModel | None]":
     """The configuration of a preset or of a model, and where that lies.
 
-    Raises: UserError for a name of neither, naming the nearest preset.
+    Raises: UserError for a name of neither, naming the nearest.
     """
-    from ..model.config import preset, table_3
+    from ..errors import UserError
+    from ..model.config import table_3
     from ..model_names import shipped
     from ..pretrained import find_model
 
-    known = name in shipped() or re.search(r"[/\\:]", name) or os.path.exists(name)
-    if name in table_3() or not known:
-        return preset(name), None
+    models, presets = shipped(), table_3()
+    if name in presets:
+        return presets[name], None
+    if not (name in models or re.search(r"[/\\:]", name) or os.path.exists(name)):
+        close = get_close_matches(name, [*models, *presets], n=1)
+        known = f"name a model ({', '.join(models)}, a run's or a model's folder, "
+        known += "hf:owner/name) or a preset, such as base or big"
+        remedy = f"did you mean {close[0]!r}?" if close else known
+        raise UserError(f"{name!r} is neither a model nor a preset: {remedy}")
     found = find_model(name)
     return found.config(), found
 

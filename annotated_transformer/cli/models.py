@@ -124,7 +124,7 @@ def write_onnx(
 def import_(
     directory: Annotated[
         Path,
-        typer.Argument(help="A Marian directory, such as a downloaded OPUS-MT model."),
+        typer.Argument(help="A Marian directory: a downloaded OPUS-MT, or an export."),
     ],
     out: Out,
     src: Annotated[

@@ -191,6 +191,12 @@ TRAINING: Group = {
     ),
     "root": (Root, None),
     "device": (Device, None),
+    "threads": option(
+        int | None,
+        None,
+        "Threads to compute with on a CPU; as many as PyTorch takes if none is named.",
+        min=1,
+    ),
 }
 
 

@@ -27,7 +27,7 @@ from .options import (
 from .settings import parse_settings, warn_of_rate
 from .streams import echo, given_lines, naming, validate_text
 from .tasks import TASKS, TaskRow
-from .training import run_folder, train_run
+from .training import run_folder, train_run, use_threads
 
 DATA = {row.name: f"{row.data}." for row in TASKS}  # what DATA may be, for the help
 
@@ -46,6 +46,7 @@ def start_and_train(task: Any, peak: float, folder: Path, training: Given) -> in
     from ..training.run import start_run
 
     warn_of_rate(peak, task.config.peak)
+    use_threads(training["threads"], training["device"])
     with report_failure_once():
         run = start_run(
             task, folder, training["device"], overwrite=training["overwrite"]

@@ -7,7 +7,7 @@ import typer
 
 from .options import RECIPES, TRAINING, Given, Group, app, option, with_groups
 from .recipe import open_start, plan_training, taught_pairs, training_pairs
-from .training import run_folder, train_run
+from .training import run_folder, train_run, use_threads
 
 Source = Annotated[
     str,
@@ -103,12 +103,12 @@ def train(
     with report_failure_once():
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
+        use_threads(training["threads"], training["device"])
         pairs = training_pairs(plan, own["valid"], training["root"])
         pairs = taught_pairs(pairs, plan, teacher, choices, training["device"], dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
-            show(rehearse(plan, folder, *pairs, training["device"], start))
-            return 0
+            return show(rehearse(plan, folder, *pairs, training["device"], start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
         return train_run(run, training["logger"])

@@ -1,5 +1,6 @@
 """A run as the commands show it: a bar on a terminal, else lines, and how it ended."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,25 @@ if TYPE_CHECKING:
     from ..training.run import Run
 
 Record = dict[str, Any]  # a line of a run's log
+
+
+def use_threads(threads: int | None, device: str | None) -> None:
+    """Compute with so many threads, and say where other work leaves too few cores."""
+    import torch
+    from psutil import getloadavg
+
+    from ..devices import find_device
+
+    if threads:
+        torch.set_num_threads(threads)
+    cores, wanted = os.cpu_count() or 1, torch.get_num_threads()
+    idle = cores - getloadavg()[0]
+    if 1 < wanted and idle < wanted - 0.5 and find_device(device).type == "cpu":
+        echo_on(
+            f"other work shares the processor ({cores - idle:.1f} of {cores} cores are "
+            f"busy): fewer than {wanted} threads may be faster, such as --threads "
+            f"{max(1, round(idle))}"
+        )
 
 
 def run_folder(out: Path | None, name: str) -> Path:
@@ -80,7 +100,14 @@ def shown(steps: int) -> Iterator[Callable[[Record], None]]:
     """What shows the records of a log: as lines, or on a terminal as a bar with the
     loss, the speed and the time left.
     """
+    from ..training.log import as_line, speed
+
     if not console.is_terminal:
+
+        def echo_record(record: Record) -> None:
+            if record["event"] != "progress":
+                echo_on(as_line(record))
+
         yield echo_record
         return
     columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}")
@@ -98,31 +125,3 @@ def shown(steps: int) -> Iterator[Callable[[Record], None]]:
 
     with bar:
         yield show
-
-
-def echo_record(record: Record) -> None:
-    """Print one record of a run's log, but for those that only say how far it is."""
-    if record["event"] != "progress":
-        echo_on(as_line(record))
-
-
-def as_line(record: Record) -> str:
-    """One record of a run's log as one line of text."""
-    if record["event"] == "data":
-        train, valid = record["dropped_train"], record["dropped_valid"]
-        return (
-            f"left out as too long: {train:,} training and {valid:,} validation pairs"
-        )
-    step = f"step {record['step']:>7,}"
-    if record["event"] == "validation":
-        others = ("event", "step", "seconds")
-        found = (f"{n} {v:.4f}" for n, v in record.items() if n not in others)
-        return "  ".join([step, "validation", *found])
-    loss, lr = f"loss {record['loss']:.4f}", f"lr {record['lr']:.2e}"
-    return f"{step}  {loss}  {lr}  {speed(record):>15}  {record['seconds']:,.0f} s"
-
-
-def speed(record: Record) -> str:
-    """What a record says of the speed, as "1,234 tokens/s"."""
-    name = next(name for name in record if name.endswith("_per_second"))
-    return f"{record[name]:,.0f} {name.removesuffix('_per_second')}/s"

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..data.pair_tokenizer import PairTokenizer
 from ..errors import UserError, check_whole
 from ..files import whole_folder
 from ..model.attention import MultiHeadAttention
@@ -160,8 +161,13 @@ class MarianTranslator(Translator):
         return read_marian_config(about, folder)
 
     @classmethod
-    def read_files(cls, folder: Path, config: Any) -> tuple[MarianTokenizer]:
-        """The tokenizer. Raises: UserError if it is damaged, or another model's."""
+    def read_files(cls, folder: Path, config: Any) -> tuple[PairTokenizer]:
+        """The tokenizer, ours in a folder of `export_marian`.
+
+        Raises: UserError if it is damaged, or another model's.
+        """
+        if (folder / "text.json").exists():
+            return super().read_files(folder, config)
         tokenizer = MarianTokenizer.load(folder)
         check_vocabulary(config, tokenizer, folder)
         return (tokenizer,)

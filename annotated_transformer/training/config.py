@@ -15,7 +15,8 @@ class RunConfig:
     validation, count optimizer updates; `epochs` above 0 counts passes over the data
     in their place, with a log line and a checkpoint after each. `select` says whose
     weights the model gets at the end: those of the "best" validation, or the "average"
-    of the last `keep` checkpoints.
+    of the last `keep` checkpoints. `precision` is that of the matrix products: "fp32",
+    "bf16", or "auto" for whichever is faster where the run computes.
 
     Raises: UserError naming the first setting out of range and the remedy.
     """
@@ -79,7 +80,7 @@ class RunConfig:
         return cls(**values)
 
 
-CHOICES = {"precision": ("fp32", "bf16"), "select": ("average", "best")}
+CHOICES = {"precision": ("auto", "fp32", "bf16"), "select": ("average", "best")}
 
 
 @dataclass(frozen=True)

@@ -132,16 +132,18 @@ def shard_model(module: nn.Module, world: World) -> nn.Module:
 
 
 class MixedPrecision(nn.Module):
-    """An objective whose matrix products run in bfloat16."""
+    """An objective whose matrix products run in bfloat16 if that is the `precision`;
+    where that is "auto", `fit` chooses.
+    """
 
-    def __init__(self, objective: nn.Module):
+    def __init__(self, objective: nn.Module, precision: str):
         super().__init__()
-        self.objective = objective
+        self.objective, self.precision = objective, precision
 
     def forward(self, batch: Any) -> Tensor:
         """The summed loss of a batch."""
-        device = next(self.parameters()).device.type
-        with torch.autocast(device, torch.bfloat16):
+        device, half = next(self.parameters()).device.type, self.precision == "bf16"
+        with torch.autocast(device, torch.bfloat16, enabled=half):
             return self.objective(batch)
 
 
@@ -152,19 +154,18 @@ class Processes:
     """
 
     def __init__(self, objective: nn.Module, config: RunConfig, world: World):
-        self.world = world
+        self.world, self.mixed = world, MixedPrecision(objective, config.precision)
+        self.objective: nn.Module = self.mixed
         self.gradient: Callable[..., Tensor] = accumulate_gradient
-        if config.precision == "bf16":
-            objective = MixedPrecision(objective)
-        if world.size == 1:
-            self.objective = objective.to(world.device)
+        if world.size > 1:
+            self.gradient = self.shared_gradient
+        if world.size > 1 and config.sharded:
+            shard_model(self.mixed, world)
             return
-        self.gradient = self.shared_gradient
-        if config.sharded:
-            self.objective = shard_model(objective, world)
-        else:
+        self.mixed.to(world.device)
+        if world.size > 1:
             own = None if world.device.type == "cpu" else [world.device]
-            self.objective = DistributedDataParallel(objective.to(world.device), own)
+            self.objective = DistributedDataParallel(self.mixed, own)
 
     def shared_gradient(
         self, objective: nn.Module, micro_batches: Sequence[Any], parts: int

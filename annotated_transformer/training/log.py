@@ -18,6 +18,40 @@ Record = dict[str, Any]
 Report = Callable[[Record], None]
 
 
+def as_line(record: Record) -> str:
+    """One record of a run's log as one line of text."""
+    if record["event"] == "data":
+        train, valid = record["dropped_train"], record["dropped_valid"]
+        return (
+            f"left out as too long: {train:,} training and {valid:,} validation pairs"
+        )
+    if record["event"] == "precision":
+        chosen = {"fp32": "float32", "bf16": "bfloat16"}[record["precision"]]
+        return (
+            f"a product of matrices takes {record['bf16_over_fp32']:.2g} times as long "
+            f"in bfloat16 as in float32 here: training in {chosen}"
+        )
+    step = f"step {record['step']:>7,}"
+    if record["event"] == "validation":
+        others = ("event", "step", "seconds")
+        found = (f"{n} {v:.4f}" for n, v in record.items() if n not in others)
+        return "  ".join([step, "validation", *found])
+    loss, lr = f"loss {record['loss']:.4f}", f"lr {record['lr']:.2e}"
+    return f"{step}  {loss}  {lr}  {speed(record):>15}  {record['seconds']:,.0f} s"
+
+
+def speed(record: Record) -> str:
+    """What a record says of the speed, as "1,234 tokens/s"."""
+    name = next(name for name in record if name.endswith("_per_second"))
+    return f"{record[name]:,.0f} {name.removesuffix('_per_second')}/s"
+
+
+def print_line(record: Record) -> None:
+    """Print a record as one line, unless it only says how far the run is."""
+    if record["event"] != "progress":
+        print(as_line(record), flush=True)
+
+
 class Log:
     """The log.jsonl of a run."""
 

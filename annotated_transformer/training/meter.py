@@ -62,7 +62,7 @@ class Meter:
         if self.run.world.first and time.perf_counter() - self.shown > 1:
             self._lap()
             own = self.loss.item() * self.run.world.size / self.tokens
-            self.run.report(self._record("progress", own))
+            self.run.show(self._record("progress", own))
             self.shown = time.perf_counter()
 
     def log(self) -> None:

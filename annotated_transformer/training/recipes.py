@@ -89,7 +89,7 @@ def tatoeba_everyday() -> Recipe:
         batch_tokens=8_192,
         warmup=800,
         peak=0.002,
-        precision="bf16",
+        precision="auto",
         log_every=50,
         save_every=50,
         keep=8,
@@ -108,7 +108,7 @@ def multi30k_tiny() -> Recipe:
         batch_tokens=8_192,
         warmup=2_000,
         peak=0.005,
-        precision="bf16",
+        precision="auto",
         log_every=57,
         save_every=57,
         keep=10,
@@ -125,7 +125,7 @@ def iwslt14() -> Recipe:
         steps=30_000,
         batch_tokens=4_096,
         peak=5e-4,
-        precision="bf16",
+        precision="auto",
         keep=10,
     )
     plan = Recipe("iwslt14", "de", "en", architecture, training, vocab_size=10_000)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..devices import product_seconds
 from ..errors import UserError
 from ..files import (
     check_no_links,
@@ -23,7 +24,7 @@ from .averaging import average_weights
 from .checkpoint import checkpoints, read_weights, write_model, written_here
 from .config import RunConfig
 from .distributed import Processes, World, first_process_first, join_world
-from .log import Log, Record, Report
+from .log import Log, Record, Report, print_line
 from .meter import Meter
 from .run_state import Progress, check_disk, checkpoint_of, resume, save
 from .signals import stop_requests
@@ -78,12 +79,16 @@ def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
 
 @dataclass
 class Run:
-    """One training run: what is trained, how, where, and how far it is."""
+    """One training run: what is trained, how, where, and how far it is.
+
+    `report` gets each record of the log, and about once a second how far it is; None
+    keeps the run silent.
+    """
 
     task: Task
     folder: Path
     world: World
-    report: Report = lambda record: None
+    report: Report | None = print_line
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
@@ -107,6 +112,11 @@ class Run:
         """Log and report one record; the first process alone does so."""
         if self.world.first:
             self.log.append(record)
+            self.show(record)
+
+    def show(self, record: Record) -> None:
+        """Hand a record to `report`, if there is one."""
+        if self.report:
             self.report(record)
 
 
@@ -114,13 +124,14 @@ def start_run(
     task: Task,
     folder: str | Path,
     device: str | torch.device | None = None,
-    report: Report = lambda record: None,
+    report: Report | None = print_line,
     overwrite: bool = False,
 ) -> Run:
     """A run ready for `fit`: a new one, or the one that the folder holds.
 
-    `overwrite` deletes the run that is there. Raises: UserError for a folder that holds
-    something else.
+    It prints its progress line by line; another `report` gets the records of its log
+    instead, and with None it is silent. `overwrite` deletes the run that is there.
+    Raises: UserError for a folder that holds something else.
     """
     world, folder = join_world(task.config.timeout, device), Path(folder)
     with first_process_first(world):
@@ -179,6 +190,7 @@ def fit(run: Run) -> str:
             sweep(run.folder / "checkpoints")
         resume(run)
         check_disk(run)
+        choose_precision(run)
         if run.progress.step == 0 and (notes := run.task.notes()):
             run.write_record({"event": "data", "step": 0} | notes)
         with stop_requests() as requests:
@@ -190,6 +202,29 @@ def fit(run: Run) -> str:
                 write_model(draft, weights, run.model.config, run.task.tokenizer)
         run.world.wait()
     return "finished" if run.progress.step >= run.config.steps else "stopped early"
+
+
+def choose_precision(run: Run) -> None:
+    """Where the settings leave it open, take the number format that is faster here.
+
+    The first process decides for all. A run that goes on changes its format only where
+    the other is now twice as fast, as on another machine.
+    """
+    if run.config.precision != "auto" or run.progress.step >= run.config.steps:
+        return
+    chosen = "fp32"
+    if run.world.first:
+        limit = 1.0
+        for record in run.log.records():
+            if record["event"] == "precision":
+                limit = {"fp32": 0.5, "bf16": 2.0}[record["precision"]]
+        seconds = product_seconds(run.world.device)
+        ratio = seconds["bf16"] / seconds["fp32"]
+        chosen = "bf16" if ratio < limit else "fp32"
+        found = {"precision": chosen, "bf16_over_fp32": round(ratio, 3)}
+        run.write_record({"event": "precision", "step": run.progress.step, **found})
+    half = run.world.total(float(chosen == "bf16")) > 0
+    run.processes.mixed.precision = "bf16" if half else "fp32"
 
 
 def final_weights(run: Run) -> dict[str, torch.Tensor]:

@@ -1,7 +1,7 @@
 """The data of a translation run: vocabulary and tokenized pairs, in a folder."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from ..data.pair_tokenizer import PairTokenizer
 from ..data.pairs import ParallelFiles
 from ..data.tokenized_pairs import TokenizedPairs
 from ..data.tokenizer import train_tokenizer
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..files import (
     MANIFEST,
     check_no_links,
@@ -25,6 +25,29 @@ from ..model.transformer import Transformer
 from ..training.recipes import Recipe
 
 Pairs = Iterable[tuple[str, str]]
+
+
+def check_pairs(name: str, pairs: Any) -> None:
+    """See that these can be a run's pairs; of a corpus, that it can be read again.
+
+    Raises: UserError that names what is no pair of texts.
+    """
+    wanted = "(source, target) pairs of texts, in a list or a corpus"
+    check_kind(name, pairs, Iterable, wanted)
+    if isinstance(pairs, str | bytes | Mapping):
+        raise UserError(f"{name} is {pairs!r:.80}: give {wanted}")
+    if iter(pairs) is pairs:
+        raise UserError(
+            f"{name} is an iterator, and is read more than once: give {wanted}"
+        )
+    if not isinstance(pairs, Sequence):
+        return
+    if not pairs:
+        raise UserError(f"{name} is empty: give {wanted}")
+    for number, pair in enumerate(pairs):
+        two = isinstance(pair, tuple | list) and len(pair) == 2
+        if not two or not all(isinstance(text, str) for text in pair):
+            raise UserError(f"{name}[{number}] is {pair!r:.80}: give {wanted}")
 
 
 @dataclass(frozen=True)

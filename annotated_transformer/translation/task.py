@@ -1,6 +1,6 @@
 """A translation run: from a recipe and its pairs, or from a trained model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -13,20 +13,20 @@ from torch import nn
 from ..data.batching import Batch, batches
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.tokenized_pairs import TokenizedPairs
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..model.memory import check_memory
 from ..model.transformer import Transformer
 from ..performance.update import fast_training
 from ..pretrained import MODEL_TYPES, imported
 from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
-from ..training.log import Report
+from ..training.log import Report, print_line
 from ..training.recipes import Recipe
 from ..training.run import Run, lock_folder, ready_folder
 from ..training.schedule import adam
 from ..training.task import Position, SummedLoss, Task
 from ..training.trainer import paper_schedule, seed_update, validation_loss
-from .prepared_data import InitFrom, prepare_data
+from .prepared_data import InitFrom, check_pairs, prepare_data
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -152,7 +152,7 @@ def prepare(
     folder: str | Path,
     train: Pairs,
     valid: Pairs,
-    report: Report = lambda record: None,
+    report: Report | None = print_line,
     device: str | torch.device | None = None,
     init_from: InitFrom | None = None,
     overwrite: bool = False,
@@ -162,14 +162,14 @@ def prepare(
     both languages share its vocabulary.
 
     `train` and `valid` are read more than once: lists, or corpora that can be read
-    again. `device` is a GPU where there is one, unless named. `overwrite` deletes the
-    run that the folder holds.
-    Raises: UserError for pairs that can be read only once, a folder that holds
-    something else, or a model to start from that doesn't fit.
+    again. The run prints its progress line by line; another `report` gets the records
+    of its log instead, and with None it is silent. `device` is a GPU where there is
+    one, unless named. `overwrite` deletes the run that the folder holds.
+    Raises: UserError, before the folder is made, for an argument of another kind, a
+    list with anything but pairs of texts, pairs that can be read only once, a folder
+    that holds something else, or a model to start from that doesn't fit.
     """
-    if iter(train) is train or iter(valid) is valid:
-        problem = "train and valid are read more than once"
-        raise UserError(f"{problem}: give lists or corpora, not iterators")
+    _check_arguments(plan, folder, train, valid, report, init_from)
     if init_from:
         init_from = init_from.facing(plan.src, plan.tgt)
         check_start(plan, init_from, train)
@@ -187,6 +187,17 @@ def prepare(
     known, held = (replace(pairs, **ids) for pairs in sides)
     task = TranslationTask(model, tokenizer, known, held, plan.training, data)
     return Run(task, folder, world, report)
+
+
+def _check_arguments(
+    plan: Any, folder: Any, train: Any, valid: Any, report: Any, init_from: Any
+) -> None:
+    check_kind("plan", plan, Recipe, "a recipe, such as recipe('phrasebook')")
+    check_kind("folder", folder, str | Path, "the path of the run's folder")
+    check_kind("report", report, Callable | None, "a function of a record, or None")
+    check_kind("init_from", init_from, InitFrom | None, "an InitFrom of a translator")
+    check_pairs("train", train)
+    check_pairs("valid", valid)
 
 
 def _claim_folder(folder: Path, world: World, overwrite: bool) -> None:

@@ -76,6 +76,11 @@ class Translator(PretrainedModel):
             self.engine_name = type(self._asked).__name__
             self.engine = self._asked
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Of a copy: it makes its own engine, since CTranslate2's can't be copied."""
+        made_of = self.model, self.tokenizer, self._asked, self.dtype
+        return type(self), made_of, {"source": self.source}
+
     @classmethod
     def from_pretrained(  # type: ignore[override]  # it names its options
         cls: type[AnyTranslator],
