@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .after.series_forecaster import SeriesForecaster as SeriesForecaster
     from .after.text_classifier import Classifier as Classifier
     from .after.text_generator import TextGenerator as TextGenerator
+    from .decoding.options import SearchOptions as SearchOptions
     from .errors import UserError as UserError
     from .files import verify as verify
     from .model.config import TransformerConfig as TransformerConfig
@@ -84,7 +85,6 @@ if TYPE_CHECKING:
     from .training.run import fit as fit
     from .training.run import start_run as start_run
     from .training.trainer import train as train
-    from .translation.options import SearchOptions as SearchOptions
     from .translation.task import prepare as prepare
     from .translation.translator import Translator as Translator
 
@@ -95,7 +95,7 @@ _HOMES = {
     "ImageClassifier": "after.image_classifier",
     "MaskFiller": "after.mask_filler",
     "Recipe": "training.recipes",
-    "SearchOptions": "translation.options",
+    "SearchOptions": "decoding.options",
     "SeriesForecaster": "after.series_forecaster",
     "TextGenerator": "after.text_generator",
     "TrainingConfig": "training.config",

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.errors import UserError
 from annotated_transformer.interop.marian import MarianConfig, MarianTransformer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import FastTransformer, fast
 from annotated_transformer.pretrained import load
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import beam, greedy
 
 SIZES = dict(N=2, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=80)
 VARIANTS = {

@@ -152,6 +152,6 @@ def test_auto_is_ctranslate2_where_it_fits(monkeypatch):
     assert opened.to("cpu").engine_name == "ctranslate2"
     half = load("phrasebook-en-de", device="cpu", dtype="bfloat16")
     assert half.engine_name == "torch" and half.dtype == "bfloat16"
-    module = "annotated_transformer.translation.engines.find_spec"
+    module = "annotated_transformer.decoding.engines.find_spec"
     monkeypatch.setattr(module, lambda name: None)
     assert load("phrasebook-en-de", device="cpu").engine_name == "torch"

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.options import SearchOptions
+from ..decoding.search import Hypothesis, length_penalty
 from ..errors import UserError
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
-from ..translation.options import SearchOptions
-from ..translation.search import Hypothesis, length_penalty
 from .exported import exported_folder
 from .extras import needed
 from .marian_weights import weights_of, widen_heads

@@ -19,11 +19,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..decoding.step_model import StepModel
 from ..errors import UserError, nearest
 from ..model.cache import KVCache
 from ..model.layers import AddNorm, DecoderLayer, EncoderLayer
 from ..model.transformer import Transformer
-from ..translation.step_model import StepModel
 
 # %% ../../nbs/performance/decoding.ipynb #93e3eacc
 Rows: TypeAlias = Float[Tensor, "_ _"]

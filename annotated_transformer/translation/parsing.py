@@ -25,9 +25,9 @@ from torch import Tensor
 from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError
 from ..model.config import BOS, EOS
-from .model_search import SearchEngine
-from .options import SearchOptions
-from .step_model import StepCache, StepModel
+from ..decoding.model_search import SearchEngine
+from ..decoding.options import SearchOptions
+from ..decoding.step_model import StepCache, StepModel
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-05
 @dataclass(frozen=True)

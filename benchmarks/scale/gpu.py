@@ -21,14 +21,14 @@ from statistics import median
 import torch
 from torch import Tensor, nn
 
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training, fused_adam
 from annotated_transformer.training.loss import Objective
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import beam, greedy
 from benchmarks.record import command_line, load, save
 from benchmarks.speed import peers
 

@@ -1,6 +1,6 @@
 """What searches for a translator: either form of our model, or CTranslate2."""
 
-from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +95,9 @@ class WithSamples:
 
 
 def _torch(model: Any, _: Any, dtype: str) -> "SearchEngine":
-    from ..pretrained import imported
     from .model_search import ModelSearch
 
-    fast: Callable[..., Any] = imported("performance.decoding:fast")
+    fast = import_module("annotated_transformer.performance.decoding").fast
     return ModelSearch(fast(model, dtype))
 
 
@@ -109,9 +108,7 @@ def _plain(model: Any, _: Any, dtype: str) -> "SearchEngine":
 
 
 def _ctranslate2(model: Any, tokenizer: Any, dtype: str) -> "SearchEngine":
-    from ..pretrained import imported
-
     check_transformer(model, "CTranslate2")
-    engine = imported("interop.ctranslate2:CTranslate2Engine")
+    engine = import_module("annotated_transformer.interop.ctranslate2")
     device = model.tgt_embedding.weight.device
-    return engine(model, tokenizer, dtype, device)
+    return engine.CTranslate2Engine(model, tokenizer, dtype, device)

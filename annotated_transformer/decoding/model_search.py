@@ -8,9 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..data.batching import pad_rows
-from .options import SearchOptions, length_batches
+from .checks import check_source
+from .options import SearchOptions, length_batches, random_numbers
 from .search import Hypothesis, beam, sample
-from .step_model import StepModel, check_source, random_numbers
+from .step_model import StepModel
 
 
 @runtime_checkable
