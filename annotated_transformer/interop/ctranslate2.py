@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.engines import check_transformer, engine
 from ..decoding.options import SearchOptions
 from ..decoding.search import Hypothesis, length_penalty
 from ..errors import UserError
@@ -222,3 +223,13 @@ class CTranslate2Engine:
             ids = ids[:-1] if finished else ids
             found.append(Hypothesis(ids, total, score, finished))
         return sorted(found, key=lambda each: -each.score)[: options.n_best]
+
+
+@engine("ctranslate2")
+def ctranslate2_engine(model: Any, tokenizer: Any, dtype: str) -> CTranslate2Engine:
+    """The engine on the model's own device. Raises: UserError as `CTranslate2Engine`,
+    or for a model that is no paper's Transformer.
+    """
+    check_transformer(model, "CTranslate2")
+    device = model.tgt_embedding.weight.device
+    return CTranslate2Engine(model, tokenizer, dtype, device)

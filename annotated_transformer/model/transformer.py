@@ -7,10 +7,6 @@ __all__ = ['Transformer', 'initialise']
 
 # %% ../../nbs/model/transformer.ipynb #cell2
 #| code-fold: true
-from importlib import import_module
-from pathlib import Path
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -46,12 +42,6 @@ class Transformer(nn.Module):
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.apply(initialise)
-
-    @classmethod
-    def from_pretrained(cls, name: str | Path, **options: Any) -> "Transformer":
-        """The model of a name that `annotated_transformer.load` knows."""
-        load = import_module("annotated_transformer.pretrained").load
-        return load(name, engine="plain", **options).model
 
     def embed(
         self, embedding: Embedding, ids: Int[Tensor, "batch n"], start: int = 0

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Rows', 'Heads', 'Real', 'Seen', 'Product', 'FastLayer', 'compact_rows', 'FastCache', 'FastDecoderLayer',
-           'FastTransformer', 'fast']
+           'FastTransformer', 'fast', 'fast_engine']
 
 # %% ../../nbs/performance/decoding.ipynb #31b223ec
 #| code-fold: true
@@ -19,6 +19,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..decoding.engines import engine
+from ..decoding.model_search import ModelSearch
 from ..decoding.step_model import StepModel
 from ..errors import UserError, nearest
 from ..model.cache import KVCache
@@ -227,3 +229,9 @@ def fast(model: Any, precision: str = "float32") -> StepModel:
     if precision != "float32":
         raise UserError(f"precision is {precision!r}: this model runs in float32 only")
     return model
+
+# %% ../../nbs/performance/decoding.ipynb #decoding-engine
+@engine("torch")
+def fast_engine(model: Any, tokenizer: Any, dtype: str) -> ModelSearch:
+    """A search over the fast form. Raises: UserError as `fast`."""
+    return ModelSearch(fast(model, dtype))
