@@ -8,12 +8,18 @@ from torch import Tensor
 
 
 class KVCache:
-    """The keys and values of the positions read so far, in buffers with spare room."""
+    """The keys and values of the positions read so far, in buffers with spare room.
+
+    `seen` says which of them a query may see; None is all, as for a single beam.
+    """
+
+    seen: Bool[Tensor, "batch 1 beam n"] | None = None
 
     def __init__(
         self, key: Float[Tensor, "batch h n d_k"], value: Float[Tensor, "batch h n d_v"]
     ):
-        self.key, self.value, self.length = key, value, key.size(2)
+        self.key, self.value = key.contiguous(), value.contiguous()
+        self.length = key.size(2)
 
     def update(
         self,
