@@ -30,7 +30,7 @@ MODULES = sorted(
 )
 # The order of dependence; plain modules stand in the folder of their subject. What a
 # later one defines, `pretrained` imports by its name when it is asked for.
-ORDER = ["errors", "devices", "files", "model_names", "attention_view"]
+ORDER = ["errors", "cache", "devices", "files", "model_names", "attention_view"]
 ORDER += ["before", "model", "data", "training", "decoding", "pretrained"]
 ORDER += [
     "translation",

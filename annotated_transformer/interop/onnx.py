@@ -14,11 +14,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..cache import Cache
 from ..data.pair_tokenizer import PairTokenizer
 from ..errors import UserError
 from ..files import read_json, write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
-from ..model.cache import Cache, KVCache
+from ..model.cache import KVCache
 from ..model.transformer import Transformer
 from .exported import exported_folder
 from .extras import needed
@@ -104,8 +105,8 @@ class OnnxStep(nn.Module):
         sources = [
             KVCache(*each) for each in zip(memory_keys, memory_values, strict=True)
         ]
-        layers: list[tuple[KVCache, KVCache]] = list(zip(pasts, sources, strict=True))
-        cache = Cache(layers, mask[:, None, None], keys.size(3))
+        layers = tuple(zip(pasts, sources, strict=True))
+        cache = Cache(layers=layers, src_mask=mask[:, None, None], length=keys.size(3))
         with noted_attention(self.model) as notes:
             logits = self.model.step(token, cache)
         new_keys = torch.stack([past.key for past in pasts])

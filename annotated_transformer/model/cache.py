@@ -1,6 +1,4 @@
-"""What a decoder keeps between two steps: the keys and values of what it has read."""
-
-from dataclasses import dataclass
+"""What an attention keeps between two steps: keys and values of what it has read."""
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -41,19 +39,3 @@ class KVCache:
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Go on with these rows, in this order; a row may occur more than once."""
         self.key, self.value = self.key[rows], self.value[rows]
-
-
-@dataclass
-class Cache:
-    """A whole decoder's caches; `length` target tokens have been read so far."""
-
-    layers: list[tuple[KVCache, KVCache]]
-    src_mask: Bool[Tensor, "batch 1 1 src"]
-    length: int = 0
-
-    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """Go on with these rows, in this order; a row may occur more than once."""
-        self.src_mask = self.src_mask[rows]
-        for past, memory in self.layers:
-            past.reorder(rows)
-            memory.reorder(rows)

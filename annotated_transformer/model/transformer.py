@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..cache import Cache
 from annotated_transformer.model.attention import (
     MultiHeadAttention,
     padding_mask,
 )
-from .cache import Cache
 from .config import TransformerConfig
 from .embedding import Embedding
 from .layers import Decoder, Encoder
@@ -84,8 +84,8 @@ class Transformer(nn.Module):
     def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> Cache:
         """Read each source once, for `beam_size` neighbouring rows of the cache."""
         memory, src_mask = self.encode(src)
-        layers = [layer.start(memory) for layer in self.decoder.layers]
-        cache = Cache(layers, src_mask)
+        layers = tuple(layer.start(memory) for layer in self.decoder.layers)
+        cache = Cache(layers=layers, src_mask=src_mask)
         rows = torch.arange(len(src), device=src.device)
         cache.reorder(rows.repeat_interleave(beam_size))
         return cache

@@ -17,12 +17,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..cache import Cache
 from ..decoding.engines import engine
 from ..decoding.model_search import ModelSearch
 from ..decoding.step_model import StepModel
 from ..errors import UserError, nearest
 from ..model.attention import padding_mask
-from ..model.cache import Cache, KVCache
+from ..model.cache import KVCache
 from ..model.transformer import Transformer
 
 # %% ../../nbs/performance/decoding.ipynb #93e3eacc
@@ -80,13 +81,15 @@ def compact_rows(
 class BeamCache(Cache):
     """A decoder's caches, all beams of a sentence side by side in each of them."""
 
+    src_mask: Bool[Tensor, "sentence 1 1 src"]
+
     def __init__(
         self,
-        layers: list[tuple[KVCache, KVCache]],
+        layers: tuple[tuple[KVCache, KVCache], ...],
         src_mask: Bool[Tensor, "sentence 1 1 src"],
         beam_size: int,
     ):
-        super().__init__(layers, src_mask)
+        super().__init__(layers=layers, src_mask=src_mask)
         self.beams = torch.arange(beam_size, device=src_mask.device)
         self.ancestors = self.beams.new_empty(len(src_mask), beam_size, 0)
 
@@ -153,7 +156,8 @@ class FastTransformer:
     def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> BeamCache:
         """Read the sources once; the cache has `beam_size` rows for each of them."""
         memory = self.encode(src)
-        layers = [layer.start(memory) for layer in self.prepared.decoder.layers]
+        stack = self.prepared.decoder.layers
+        layers = tuple(layer.start(memory) for layer in stack)
         return BeamCache(layers, padding_mask(src, self.config.pad_id), beam_size)
 
     @torch.inference_mode()
