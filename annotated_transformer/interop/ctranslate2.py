@@ -7,10 +7,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
 from ..decoding.engines import check_transformer, engine
 from ..decoding.options import SearchOptions
-from ..decoding.search import Hypothesis, length_penalty
+from ..decoding.search import Hypothesis, length_limits, length_penalty
 from ..errors import UserError
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
@@ -189,7 +190,10 @@ class CTranslate2Engine:
                     f"source row {place} has {len(row)} tokens: the model reads 1 to "
                     f"{most}"
                 )
-        return [min(options.max_length or len(row) + 50, most) for row in rows]
+        if not rows:
+            return []
+        src = pad_rows(rows, pad_id=self.config.pad_id)
+        return length_limits(src, self.config, options.max_length).tolist()
 
     def _translate(
         self, rows: list[list[int]], limit: int, options: SearchOptions

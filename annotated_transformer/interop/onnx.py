@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ..cache import Cache
+from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.search import length_limits
 from ..errors import UserError
 from ..files import read_json, write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
@@ -245,10 +248,10 @@ def greedy_onnx(
             f"a source has {width} tokens and the model reads {config['max_length']}: "
             "shorten it"
         )
-    limits = [min(len(row) + 50, config["max_length"]) for row in rows]
-    ids = np.array([row + [pad] * (width - len(row)) for row in rows], dtype=np.int64)
+    src = pad_rows(rows, pad_id=pad)
+    limits = length_limits(src, SimpleNamespace(**config)).tolist()
     names = ["mask", "memory_keys", "memory_values"]
-    state = dict(zip(names, encoder.run(names, {"ids": ids}), strict=True))
+    state = dict(zip(names, encoder.run(names, {"ids": src.numpy()}), strict=True))
     for name in ("keys", "values"):
         state[name] = state[f"memory_{name}"][:, :, :, :0]
     token = np.full(len(rows), bos, dtype=np.int64)
