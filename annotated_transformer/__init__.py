@@ -64,6 +64,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .decoding.engines import HOMES as _ENGINES
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from .after.series_forecaster import SeriesForecaster as SeriesForecaster
     from .after.text_classifier import Classifier as Classifier
     from .after.text_generator import TextGenerator as TextGenerator
+    from .decoding.options import SearchOptions as SearchOptions
     from .errors import UserError as UserError
     from .files import verify as verify
     from .model.config import TransformerConfig as TransformerConfig
@@ -85,7 +88,6 @@ if TYPE_CHECKING:
     from .training.run import fit as fit
     from .training.run import start_run as start_run
     from .training.trainer import train as train
-    from .translation.options import SearchOptions as SearchOptions
     from .translation.task import prepare as prepare
     from .translation.translator import Translator as Translator
 
@@ -96,7 +98,7 @@ _HOMES = {
     "ImageClassifier": "after.image_classifier",
     "MaskFiller": "after.mask_filler",
     "Recipe": "training.recipes",
-    "SearchOptions": "translation.options",
+    "SearchOptions": "decoding.options",
     "SeriesForecaster": "after.series_forecaster",
     "TextGenerator": "after.text_generator",
     "TrainingConfig": "training.config",
@@ -114,6 +116,13 @@ _HOMES = {
     "train": "training.trainer",
     "verify": "files",
 }
+
+# The modules that register the engines of a search, each imported when it is asked for.
+_ENGINES.update(
+    torch=f"{__name__}.performance.decoding",
+    plain=f"{__name__}.decoding.model_search",
+    ctranslate2=f"{__name__}.interop.ctranslate2",
+)
 
 __all__ = ["__version__", *_HOMES]
 

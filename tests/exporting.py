@@ -8,9 +8,9 @@ import torch
 from annotated_transformer import load
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model.config import BOS, EOS, TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.options import SearchOptions
 
 PHRASES = [source for source, _ in phrasebook("en", "de", "test", 20)]
 PAIRS = list(phrasebook("en", "de", "train", 200))

@@ -287,7 +287,7 @@ QUERIES = {
     "positional encoding": "model/position",
     "quantization": "interop/ctranslate2",
     "warm-up": "training/schedule",
-    "beam search": "translation/search",
+    "beam search": "decoding/search",
     "label smoothing": "training/loss",
     "multi-head attention": "model/attention",
     "causal mask": "model/attention",
@@ -307,7 +307,7 @@ QUERIES = {
     "distributed training": "training/distributed",
     "onnx": "interop/onnx",
     "hugging face": "after/other_weights",
-    "length penalty": "translation/search",
+    "length penalty": "decoding/search",
     "exposure bias": "model/transformer",
 }
 TYPOS = {
@@ -345,7 +345,7 @@ def test_who_types_into_the_search_page_finds(words, book, browser):
 def test_who_searches_from_a_chapter_finds(book, browser):
     browser.open(f"{book}training/loss.html")
     browser.run("document.querySelector('.search-button__button').click()")
-    assert search(browser, "beam")[0] == "translation/search"
+    assert search(browser, "beam")[0] == "decoding/search"
 
 
 def test_the_search_shows_the_right_chapter_first_or_second(browser):

@@ -14,6 +14,8 @@ from exporting import (
 )
 
 from annotated_transformer import load
+from annotated_transformer.decoding.model_search import ModelSearch, teacher_forcing
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.errors import UserError
 from annotated_transformer.files import read_card
 from annotated_transformer.interop.ctranslate2 import (
@@ -22,8 +24,6 @@ from annotated_transformer.interop.ctranslate2 import (
 )
 from annotated_transformer.interop.marian_weights import weights_of
 from annotated_transformer.model.config import EOS
-from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
-from annotated_transformer.translation.options import SearchOptions
 
 
 @pytest.fixture(scope="module")

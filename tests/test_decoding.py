@@ -1,19 +1,21 @@
 """The fast form against the readable one: same scores, same searches, other models."""
 
 from copy import deepcopy
+from itertools import chain
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.errors import UserError
 from annotated_transformer.interop.marian import MarianConfig, MarianTransformer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import FastTransformer, fast
 from annotated_transformer.pretrained import load
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import beam, greedy
 
 SIZES = dict(N=2, d_model=16, d_ff=32, h=2, d_k=8, d_v=8, max_length=80)
 VARIANTS = {
@@ -140,3 +142,78 @@ def test_the_shipped_model_translates_the_same():
     assert quick.translate(texts) == plain.translate(texts)
     assert isinstance(quick.engine.model, FastTransformer)
     assert quick.to("cpu").translate(texts) == plain.translate(texts)
+
+
+def unscaled(module, query, key, value, mask=None, is_causal=False):
+    """Attention without √d_k."""
+    causal = {"is_causal": is_causal, "scale": 1.0}
+    heads = F.scaled_dot_product_attention(query, key, value, mask, **causal)
+    return module.W_O(heads.transpose(1, 2).flatten(2))
+
+
+def source_first(layer, y, past, memory, src_mask=None):
+    """A decoder's step with its two attentions in the other order."""
+    own, source = layer.self_attention, layer.source_attention
+    attended = source.attend(source.queries(y), memory.key, memory.value, src_mask)
+    y = layer.after_source_attention(y, attended)
+    key, value = past.update(*own.keys_values(y))
+    attended = own.attend(own.queries(y), key, value, past.seen)
+    y = layer.after_self_attention(y, attended)
+    return layer.after_feed_forward(y, layer.feed_forward(y))
+
+
+def end_hidden(ids, pad_id):
+    """A padding mask that hides the end token, too."""
+    return ((ids != pad_id) & (ids != 2))[:, None, None]
+
+
+EDITS = {
+    "√d_k": ("attention.MultiHeadAttention.attend", unscaled),
+    "the padding mask": ("attention.padding_mask", end_hidden),
+    "positions": ("position.SinusoidalPositions.forward", lambda _, x, start=0: x),
+    "√d_model": (
+        "embedding.Embedding.forward",
+        lambda part, ids: F.embedding(ids, part.weight),
+    ),
+    "the output layer": (
+        "embedding.Embedding.logits",
+        lambda part, hidden: 0.5 * F.linear(hidden, part.weight),
+    ),
+    "the residual": ("layers.AddNorm.forward", lambda part, x, added: part.norm(added)),
+    "the norm's place": (
+        "layers.AddNorm.forward",
+        lambda part, x, added: x + part.norm(added),
+    ),
+    "the order of sub-layers": ("layers.DecoderLayer.step", source_first),
+    "ReLU": (
+        "feed_forward.FeedForward.forward",
+        lambda part, x: part.W_2(part.W_1(x).sigmoid()),
+    ),
+    "the length penalty": ("search.length_penalty", lambda length, alpha: 2.0 + length),
+    "the limit of lengths": (
+        "search.length_limits",
+        lambda src, config, most=None: torch.full_like(src[:, 0], 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("home, edited", EDITS.values(), ids=EDITS)
+def test_an_edit_in_a_chapter_changes_the_fast_form_as_the_readable_one(
+    home, edited, monkeypatch
+):
+    model, src, options = small_model(), sources(), SearchOptions(n_best=4)
+    before = beam(fast(model), src, options)
+    module, _, name = home.partition(".")
+    if "." in name:
+        monkeypatch.setattr(f"annotated_transformer.model.{home}", edited)
+    elif module == "search":
+        monkeypatch.setattr(f"annotated_transformer.decoding.{home}", edited)
+    else:
+        for user in ("model.transformer", "performance.decoding"):
+            monkeypatch.setattr(f"annotated_transformer.{user}.{name}", edited)
+    found, expected = beam(fast(model), src, options), beam(model, src, options)
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+    scores = [[h.score for h in chain.from_iterable(each)] for each in (found, before)]
+    moved = [abs(a - b) for a, b in zip(*scores, strict=True)]
+    assert max(moved) > 1e-3

@@ -77,7 +77,7 @@ TRAINING = {
     "averaging": ("training/averaging", "(tensor / len(folders))", "(tensor / 3)"),
 }
 DECODING = {
-    "length penalty": ("translation/search", "(5 + length) / 6", "(1 + length) / 2")
+    "length penalty": ("decoding/search", "(5 + length) / 6", "(1 + length) / 2")
 }
 NOTHING = {
     "a local of the loss": ("training/loss", "vocab", "size"),

@@ -17,9 +17,9 @@ from annotated_transformer.after.language_model import (
     generate_tokens,
     token_losses,
 )
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.errors import UserError
 from annotated_transformer.training.checkpoint import save_model
-from annotated_transformer.translation.options import SearchOptions
 
 VERSE = "one two three, four five six.\n"
 SMALL = LanguageModelConfig(N=2, d_model=16, d_ff=32, h=2, vocab_size=20, max_length=8)

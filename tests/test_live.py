@@ -25,6 +25,9 @@ from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.model_search import ModelSearch, teacher_forcing
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import greedy
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.layers import AddNorm
@@ -32,9 +35,6 @@ from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.confidence import DOUBTFUL
-from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import greedy
 from annotated_transformer.translation.translator import Translator
 from tools import live
 

@@ -10,10 +10,10 @@ import pytest
 from annotated_transformer import cli
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import Hypothesis
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import Hypothesis
 from annotated_transformer.translation.translator import Translator
 
 TEXTS = [text for text, _ in phrasebook("en", "de", "train", 300)]

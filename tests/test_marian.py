@@ -25,6 +25,8 @@ from published import (
 from tiny_run import train_arguments
 
 from annotated_transformer import load
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
 from annotated_transformer.interop.marian import (
     MarianConfig,
@@ -41,9 +43,7 @@ from annotated_transformer.pretrained import find_model
 from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.trainer import validation_loss
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.prepared_data import InitFrom
-from annotated_transformer.translation.search import beam, greedy
 from annotated_transformer.translation.task import fine_tuning_recipe, prepare
 
 pytestmark = [

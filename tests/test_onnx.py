@@ -21,10 +21,10 @@ from exporting import (
 )
 from tiny_run import refused
 
+from annotated_transformer.decoding.search import greedy
 from annotated_transformer.interop.onnx import greedy_onnx, open_onnx
 from annotated_transformer.model.config import BOS
 from annotated_transformer.training.checkpoint import load_model, save_model
-from annotated_transformer.translation.search import greedy
 
 
 @pytest.fixture(scope="module")

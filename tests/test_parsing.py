@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from annotated_transformer import UserError
+from annotated_transformer.decoding.model_search import ModelSearch
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.model_search import ModelSearch
 from annotated_transformer.translation.parsing import (
     PCFG,
     Tree,

@@ -11,9 +11,11 @@ import torch
 
 import annotated_transformer
 from annotated_transformer import UserError, fit, load, make_task, start_run
+from annotated_transformer.decoding import engines
 from annotated_transformer.devices import find_device
 from annotated_transformer.files import read_card
 from annotated_transformer.model_names import SHIPPED, shipped
+from annotated_transformer.performance.decoding import fast_engine
 from annotated_transformer.pretrained import find_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -152,6 +154,24 @@ def test_auto_is_ctranslate2_where_it_fits(monkeypatch):
     assert opened.to("cpu").engine_name == "ctranslate2"
     half = load("phrasebook-en-de", device="cpu", dtype="bfloat16")
     assert half.engine_name == "torch" and half.dtype == "bfloat16"
-    module = "annotated_transformer.translation.engines.find_spec"
+    module = "annotated_transformer.decoding.engines.find_spec"
     monkeypatch.setattr(module, lambda name: None)
     assert load("phrasebook-en-de", device="cpu").engine_name == "torch"
+
+
+def test_samples_make_their_model_once(monkeypatch):
+    """CTranslate2 draws none, so our own search does, over one model for all lines."""
+    pytest.importorskip("ctranslate2")
+    made = []
+
+    def make(*given):
+        made.append(given)
+        return fast_engine(*given)
+
+    monkeypatch.setitem(engines.MAKERS, "torch", make)
+    opened = load("phrasebook-en-de", device="cpu")
+    assert not made
+    how = {"temperature": 0.1, "seed": 1}
+    assert list(opened.translate_stream([PHRASE] * 3, **how)) == [ANSWER] * 3
+    assert opened.translate(PHRASE, **how) == ANSWER
+    assert len(made) == 1

@@ -10,6 +10,8 @@ from annotated_transformer.before.recurrent_model import RecurrentConfig, Recurr
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.model_search import teacher_forcing
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import (
     load_checkpoint,
@@ -20,8 +22,6 @@ from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import train_translation
-from annotated_transformer.translation.model_search import teacher_forcing
-from annotated_transformer.translation.options import SearchOptions
 
 TEXTS = phrasebook("en", "de", "train", 300)
 SETTINGS = TrainingConfig(steps=8, batch_tokens=256, warmup=4)

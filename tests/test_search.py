@@ -8,18 +8,18 @@ import math
 import pytest
 import torch
 
-from annotated_transformer.errors import UserError
-from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import (
+from annotated_transformer.decoding.model_search import ModelSearch, teacher_forcing
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import (
     beam,
     greedy,
     length_penalty,
     sample,
     textbook_beam,
 )
+from annotated_transformer.errors import UserError
+from annotated_transformer.model.config import TransformerConfig
+from annotated_transformer.model.transformer import Transformer
 
 EOS = 2
 

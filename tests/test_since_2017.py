@@ -34,6 +34,7 @@ from annotated_transformer.data.batching import Batch
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.search import greedy
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.attention import causal_mask
 from annotated_transformer.model.position import sinusoids
@@ -43,7 +44,6 @@ from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
-from annotated_transformer.translation.search import greedy
 
 TOGETHER = (
     "pre-norm",

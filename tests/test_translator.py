@@ -14,15 +14,15 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.engines import ENGINES
+from annotated_transformer.decoding.model_search import ModelSearch, teacher_forcing
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.attention_weights import record_attention
-from annotated_transformer.translation.engines import ENGINES
 from annotated_transformer.translation.lines import put_back, split_sentences
-from annotated_transformer.translation.model_search import ModelSearch, teacher_forcing
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import beam
 from annotated_transformer.translation.translator import Translator
 
 NUMBERS = "one two three four five six seven eight nine ten".split()

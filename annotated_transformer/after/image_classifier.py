@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
+from ..decoding.checks import check_numbers
 from ..pretrained import PretrainedModel
-from ..translation.step_model import check_numbers
 from .pictures import as_images
 from .vision import VisionConfig, VisionTransformer, attention_maps, class_probabilities
 

@@ -21,6 +21,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from torch import Tensor, nn
 
 from ..data.text_tokenizer import TextTokenizer
+from ..decoding.checks import check_numbers
+from ..decoding.options import SearchOptions, random_numbers
+from ..decoding.search import sampling_distribution
 from ..errors import UserError, check_whole
 from ..model.attention import causal_mask
 from ..model.cache import KVCache
@@ -30,9 +33,6 @@ from ..model.layers import Encoder, EncoderLayer
 from ..model.position import SinusoidalPositions
 from ..model.transformer import initialise
 from ..training.task import TensorBatch
-from ..translation.options import SearchOptions
-from ..translation.search import sampling_distribution
-from ..translation.step_model import check_numbers, random_numbers
 
 # %% ../../nbs/after/language_model.ipynb #lm-config
 @dataclass(frozen=True)

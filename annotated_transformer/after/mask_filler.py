@@ -8,10 +8,9 @@ import torch
 from tokenizers import Tokenizer
 
 from ..data.text_tokenizer import TextTokenizer, read_text_tokenizer
+from ..decoding.checks import as_list, check_numbers
 from ..errors import UserError
 from ..pretrained import PretrainedModel
-from ..translation.lines import as_list
-from ..translation.step_model import check_numbers
 from .masked_language_model import MASK, MaskedLanguageModel, MaskedLanguageModelConfig
 
 Gap = list[tuple[str, float]]  # its most probable tokens, with their probabilities

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..data.series import as_series
+from ..decoding.checks import check_numbers
 from ..errors import UserError
 from ..files import read_json, write_json
 from ..pretrained import PretrainedModel
-from ..translation.step_model import check_numbers
 from .series import SeriesConfig, SeriesTransformer, forecaster
 
 

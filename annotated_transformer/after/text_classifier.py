@@ -13,9 +13,8 @@ from torch import Tensor
 
 from ..data.text_tokenizer import TextTokenizer, encode_texts, read_text_tokenizer
 from ..data.tokenizer import train_bpe
+from ..decoding.checks import as_list, check_numbers
 from ..pretrained import PretrainedModel
-from ..translation.lines import as_list
-from ..translation.step_model import check_numbers
 from .classifier import ClassifierConfig, TextClassifier, pieces, read_whole
 
 

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import torch
 
 from ..data.text_tokenizer import TextTokenizer, read_text_tokenizer
+from ..decoding.checks import as_list, check_numbers
+from ..decoding.options import SearchOptions
 from ..errors import UserError
 from ..pretrained import PretrainedModel
-from ..translation.lines import as_list
-from ..translation.options import SearchOptions
-from ..translation.step_model import check_numbers
 from .language_model import (
     LanguageModel,
     LanguageModelConfig,

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from ..cache import Cache
 from .recurrent import AdditiveAttention
 
 
@@ -60,21 +61,6 @@ class RecurrentConfig:
         return cls(**{name: each for name, each in values.items() if name not in about})
 
 
-@dataclass
-class RecurrentCache:
-    """What decoding keeps between two steps, one row for each hypothesis."""
-
-    memory: Tensor
-    keys: Tensor
-    mask: Tensor
-    state: Tensor
-
-    def reorder(self, rows: Tensor) -> None:
-        """Keep these rows, in this order; a row may be kept more than once."""
-        self.memory, self.keys = self.memory[rows], self.keys[rows]
-        self.mask, self.state = self.mask[rows], self.state[rows]
-
-
 class RecurrentModel(nn.Module):
     """A bidirectional GRU encoder and a GRU decoder with additive attention.
 
@@ -110,14 +96,16 @@ class RecurrentModel(nn.Module):
         )
         return states, mask
 
-    def begun(self, memory: Tensor, mask: Tensor) -> RecurrentCache:
+    def begun(self, memory: Tensor, mask: Tensor) -> Cache:
         """The decoder before its first word: its state is where the encoder that
         reads backwards has ended.
         """
         state = torch.tanh(self.begin(memory[:, 0, memory.size(2) // 2 :]))
-        return RecurrentCache(memory, self.attention.U(memory), mask, state)
+        return Cache(
+            memory=memory, keys=self.attention.U(memory), mask=mask, state=state
+        )
 
-    def advance(self, word: Tensor, cache: RecurrentCache) -> Tensor:
+    def advance(self, word: Tensor, cache: Cache) -> Tensor:
         """One step: look, read a word's vector, change the state; the output."""
         found, _ = self.attention(cache.state, cache.memory, cache.keys, cache.mask)
         cache.state = self.decoder(torch.cat([word, found], dim=-1), cache.state)
@@ -137,13 +125,13 @@ class RecurrentModel(nn.Module):
         """Scores for the word after each target position, (batch, tgt, vocab)."""
         return self.logits(self.decode(tgt, *self.encode(src)))
 
-    def start(self, src: Tensor, beam_size: int = 1) -> RecurrentCache:
+    def start(self, src: Tensor, beam_size: int = 1) -> Cache:
         """Read the sources once; `beam_size` rows for each of them."""
         cache = self.begun(*self.encode(src))
         rows = torch.arange(len(src), device=src.device).repeat_interleave(beam_size)
         cache.reorder(rows)
         return cache
 
-    def step(self, tokens: Tensor, cache: RecurrentCache) -> Tensor:
+    def step(self, tokens: Tensor, cache: Cache) -> Tensor:
         """Feed one more word a row; scores for the word after it."""
         return self.logits(self.advance(self.tgt_embedding(tokens), cache))

@@ -82,9 +82,9 @@ def info(
 
 def costs(config: Any, found: "SavedModel | None") -> dict[str, str]:
     """The numbers of parameters, and the operations for 25 tokens on each side."""
+    from ..decoding.engines import choose_engine
     from ..model.config import TransformerConfig
     from ..model.costs import flops, parameters_by_part
-    from ..translation.engines import choose_engine
 
     if found and found.model_type != "transformer":
         parameters, work = found.parameters(), None

@@ -55,7 +55,7 @@ app.add_typer(exports, name="export")
 
 def write_export(form: str, write: Any, model: str, out: Path, **settings: Any) -> None:
     """Write a model in a format. Raises: UserError for one that doesn't fit."""
-    from ..translation.engines import check_transformer
+    from ..decoding.engines import check_transformer
     from ..translation.translator import Translator
 
     found = Translator.from_pretrained(model, device="cpu", engine="plain")

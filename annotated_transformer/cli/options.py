@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ..translation.engines import DTYPES, ENGINES
+from ..decoding.engines import DTYPES, ENGINES
 
 MARKUP: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "markdown"}
 app = typer.Typer(pretty_exceptions_enable=False, **MARKUP)

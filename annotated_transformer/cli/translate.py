@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.text_files import read_lines
+from ..decoding.options import SearchOptions
 from ..errors import UserError
 from ..model_names import SHIPPED
-from ..translation.options import SearchOptions
 from .opening import open_translator
 from .options import (
     BEAM,

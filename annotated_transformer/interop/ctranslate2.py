@@ -7,12 +7,14 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.engines import check_transformer, engine
+from ..decoding.options import SearchOptions
+from ..decoding.search import Hypothesis, length_limits, length_penalty
 from ..errors import UserError
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
-from ..translation.options import SearchOptions
-from ..translation.search import Hypothesis, length_penalty
 from .exported import exported_folder
 from .extras import needed
 from .marian_weights import weights_of, widen_heads
@@ -188,7 +190,10 @@ class CTranslate2Engine:
                     f"source row {place} has {len(row)} tokens: the model reads 1 to "
                     f"{most}"
                 )
-        return [min(options.max_length or len(row) + 50, most) for row in rows]
+        if not rows:
+            return []
+        src = pad_rows(rows, pad_id=self.config.pad_id)
+        return length_limits(src, self.config, options.max_length).tolist()
 
     def _translate(
         self, rows: list[list[int]], limit: int, options: SearchOptions
@@ -222,3 +227,13 @@ class CTranslate2Engine:
             ids = ids[:-1] if finished else ids
             found.append(Hypothesis(ids, total, score, finished))
         return sorted(found, key=lambda each: -each.score)[: options.n_best]
+
+
+@engine("ctranslate2")
+def ctranslate2_engine(model: Any, tokenizer: Any, dtype: str) -> CTranslate2Engine:
+    """The engine on the model's own device. Raises: UserError as `CTranslate2Engine`,
+    or for a model that is no paper's Transformer.
+    """
+    check_transformer(model, "CTranslate2")
+    device = model.tgt_embedding.weight.device
+    return CTranslate2Engine(model, tokenizer, dtype, device)

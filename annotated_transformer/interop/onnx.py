@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -14,11 +15,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..cache import Cache
+from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.search import length_limits
 from ..errors import UserError
 from ..files import read_json, write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
-from ..model.cache import Cache, KVCache
+from ..model.cache import KVCache
 from ..model.transformer import Transformer
 from .exported import exported_folder
 from .extras import needed
@@ -104,8 +108,8 @@ class OnnxStep(nn.Module):
         sources = [
             KVCache(*each) for each in zip(memory_keys, memory_values, strict=True)
         ]
-        layers: list[tuple[KVCache, KVCache]] = list(zip(pasts, sources, strict=True))
-        cache = Cache(layers, mask[:, None, None], keys.size(3))
+        layers = tuple(zip(pasts, sources, strict=True))
+        cache = Cache(layers=layers, src_mask=mask[:, None, None], length=keys.size(3))
         with noted_attention(self.model) as notes:
             logits = self.model.step(token, cache)
         new_keys = torch.stack([past.key for past in pasts])
@@ -244,10 +248,10 @@ def greedy_onnx(
             f"a source has {width} tokens and the model reads {config['max_length']}: "
             "shorten it"
         )
-    limits = [min(len(row) + 50, config["max_length"]) for row in rows]
-    ids = np.array([row + [pad] * (width - len(row)) for row in rows], dtype=np.int64)
+    src = pad_rows(rows, pad_id=pad)
+    limits = length_limits(src, SimpleNamespace(**config)).tolist()
     names = ["mask", "memory_keys", "memory_values"]
-    state = dict(zip(names, encoder.run(names, {"ids": ids}), strict=True))
+    state = dict(zip(names, encoder.run(names, {"ids": src.numpy()}), strict=True))
     for name in ("keys", "values"):
         state[name] = state[f"memory_{name}"][:, :, :, :0]
     token = np.full(len(rows), bos, dtype=np.int64)

@@ -1,6 +1,4 @@
-"""What a decoder keeps between two steps: the keys and values of what it has read."""
-
-from dataclasses import dataclass
+"""What an attention keeps between two steps: keys and values of what it has read."""
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -8,12 +6,18 @@ from torch import Tensor
 
 
 class KVCache:
-    """The keys and values of the positions read so far, in buffers with spare room."""
+    """The keys and values of the positions read so far, in buffers with spare room.
+
+    `seen` says which of them a query may see; None is all, as for a single beam.
+    """
+
+    seen: Bool[Tensor, "batch 1 beam n"] | None = None
 
     def __init__(
         self, key: Float[Tensor, "batch h n d_k"], value: Float[Tensor, "batch h n d_v"]
     ):
-        self.key, self.value, self.length = key, value, key.size(2)
+        self.key, self.value = key.contiguous(), value.contiguous()
+        self.length = key.size(2)
 
     def update(
         self,
@@ -35,19 +39,3 @@ class KVCache:
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Go on with these rows, in this order; a row may occur more than once."""
         self.key, self.value = self.key[rows], self.value[rows]
-
-
-@dataclass
-class Cache:
-    """A whole decoder's caches; `length` target tokens have been read so far."""
-
-    layers: list[tuple[KVCache, KVCache]]
-    src_mask: Bool[Tensor, "batch 1 1 src"]
-    length: int = 0
-
-    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """Go on with these rows, in this order; a row may occur more than once."""
-        self.src_mask = self.src_mask[rows]
-        for past, memory in self.layers:
-            past.reorder(rows)
-            memory.reorder(rows)

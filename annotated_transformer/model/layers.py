@@ -95,14 +95,18 @@ class DecoderLayer(nn.Module):
 
     def step(
         self,
-        y: Float[Tensor, "batch 1 d_model"],
+        y: Float[Tensor, "batch beam d_model"],
         past: KVCache,
         memory: KVCache,
         src_mask: Bool[Tensor, "batch 1 1 src"] | None = None,
-    ) -> Float[Tensor, "batch 1 d_model"]:
-        """The newest position alone; `past` holds all before it, so no mask."""
+    ) -> Float[Tensor, "batch beam d_model"]:
+        """The newest position alone, of one beam or of several side by side.
+
+        `past` holds all before it, so it needs no mask but the one of the beams.
+        """
         own, source = self.self_attention, self.source_attention
-        attended = own.attend(own.queries(y), *past.update(*own.keys_values(y)))
+        key, value = past.update(*own.keys_values(y))
+        attended = own.attend(own.queries(y), key, value, past.seen)
         y = self.after_self_attention(y, attended)
         attended = source.attend(source.queries(y), memory.key, memory.value, src_mask)
         y = self.after_source_attention(y, attended)

@@ -7,19 +7,15 @@ __all__ = ['Transformer', 'initialise']
 
 # %% ../../nbs/model/transformer.ipynb #cell2
 #| code-fold: true
-from importlib import import_module
-from pathlib import Path
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ..cache import Cache
 from annotated_transformer.model.attention import (
     MultiHeadAttention,
     padding_mask,
 )
-from .cache import Cache
 from .config import TransformerConfig
 from .embedding import Embedding
 from .layers import Decoder, Encoder
@@ -46,12 +42,6 @@ class Transformer(nn.Module):
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.apply(initialise)
-
-    @classmethod
-    def from_pretrained(cls, name: str | Path, **options: Any) -> "Transformer":
-        """The model of a name that `annotated_transformer.load` knows."""
-        load = import_module("annotated_transformer.pretrained").load
-        return load(name, engine="plain", **options).model
 
     def embed(
         self, embedding: Embedding, ids: Int[Tensor, "batch n"], start: int = 0
@@ -94,8 +84,8 @@ class Transformer(nn.Module):
     def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> Cache:
         """Read each source once, for `beam_size` neighbouring rows of the cache."""
         memory, src_mask = self.encode(src)
-        layers = [layer.start(memory) for layer in self.decoder.layers]
-        cache = Cache(layers, src_mask)
+        layers = tuple(layer.start(memory) for layer in self.decoder.layers)
+        cache = Cache(layers=layers, src_mask=src_mask)
         rows = torch.arange(len(src), device=src.device)
         cache.reorder(rows.repeat_interleave(beam_size))
         return cache

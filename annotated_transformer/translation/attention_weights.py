@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.checks import check_numbers, check_source
 from ..errors import UserError
 from ..model.attention import MultiHeadAttention
-from .step_model import check_numbers, check_source
 
 RECORDING = Lock()
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
+from ..decoding.checks import check_numbers
+from ..decoding.model_search import teacher_forcing
+from ..decoding.options import length_batches
 from .lines import Found, put_back
-from .model_search import teacher_forcing
-from .options import length_batches
-from .step_model import check_numbers
 
 # A right translation in twenty has a word below this, by results/paper/confidence.json.
 DOUBTFUL = 0.16

@@ -9,29 +9,12 @@ from itertools import islice
 
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.tidying import ADDRESS, HIDDEN
+from ..decoding.search import Hypothesis
 from ..errors import UserError
-from .search import Hypothesis
 
 UNREAD = re.compile(rf"\[unk\]|{HIDDEN}")
 # A line, and each of its rows with what was found for it.
 Found = tuple[str, list[tuple[list[int], list[Hypothesis]]]]
-
-
-def as_list(texts: str | Sequence[str]) -> list[str]:
-    """One text or several as a list.
-
-    Raises: UserError for what is neither, such as bytes or an iterator.
-    """
-    if isinstance(texts, str):
-        return [texts]
-    if isinstance(texts, bytes):
-        raise UserError("expected text and got bytes: decode it, as in text.decode()")
-    if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
-        raise UserError(
-            f"expected a text or a list of texts and got {type(texts).__name__}: put "
-            "them in a list (a translator's stream reads lines as they come)"
-        )
-    return list(texts)
 
 
 def in_chunks(lines: Iterable[str], count: int) -> Iterator[list[str]]:

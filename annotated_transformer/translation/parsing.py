@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PUNCTUATION', 'PARSING', 'MORE_TOKENS', 'Tree', 'read_trees', 'clean', 'to_tokens', 'words_for_tags', 'from_tokens',
            'is_well_formed', 'constituents', 'BracketScore', 'score_brackets', 'binary_rules', 'PCFG', 'chart_of',
-           'parse_with_grammar', 'TreeVocabulary', 'parse', 'Beginning', 'TreeCache', 'WellFormed']
+           'parse_with_grammar', 'TreeVocabulary', 'parse', 'Beginning', 'WellFormed']
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-02
 #| code-fold: true
@@ -22,12 +22,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..cache import Cache
 from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError
 from ..model.config import BOS, EOS
-from .model_search import SearchEngine
-from .options import SearchOptions
-from .step_model import StepCache, StepModel
+from ..decoding.model_search import SearchEngine
+from ..decoding.options import SearchOptions
+from ..decoding.step_model import StepModel
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-05
 @dataclass(frozen=True)
@@ -384,21 +385,6 @@ class Beginning:
         return Beginning(self.tags + 1, self.opened)
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-wf
-@dataclass
-class TreeCache:
-    """A model's cache; for each row its sentence, <s> first, and what is written."""
-
-    inner: StepCache
-    sentences: list[list[int]]
-    written: list[Beginning]
-
-    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """As `StepCache`."""
-        self.inner.reorder(rows)
-        self.sentences = [self.sentences[row] for row in rows.tolist()]
-        self.written = [self.written[row] for row in rows.tolist()]
-
-
 class WellFormed:
     """A `StepModel` that writes trees over its sentence alone, whatever it learned.
 
@@ -415,15 +401,18 @@ class WellFormed:
         self.closings = [id for id, token in pieces if token[0] == ")"]
         self.tags = [id for id, token in pieces if token[0] not in "()<"]
 
-    def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> TreeCache:
-        """As `StepModel`."""
+    def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> Cache:
+        """As `StepModel`: the model's cache, the sentences, <s> first, and what of each
+        tree is written.
+        """
         rows = src.repeat_interleave(beam_size, dim=0).tolist()
         sentences = [[BOS, *row] for row in rows]
         inner = self.model.start(src, beam_size)
-        return TreeCache(inner, sentences, [Beginning()] * len(rows))
+        written = [Beginning()] * len(rows)
+        return Cache(inner=inner, sentences=sentences, written=written)
 
     def step(
-        self, tokens: Int[Tensor, "rows"], cache: TreeCache
+        self, tokens: Int[Tensor, "rows"], cache: Cache
     ) -> Float[Tensor, "rows vocab"]:
         """As `StepModel`; −∞ for what can't come next."""
         read = zip(cache.written, tokens.tolist(), strict=True)

@@ -9,6 +9,10 @@ import torch
 from torch import nn
 
 from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer
+from ..decoding.checks import as_list
+from ..decoding.engines import DTYPES, check_engine, make_engine
+from ..decoding.model_search import ModelSearch, SearchEngine
+from ..decoding.options import SearchOptions, search_options
 from ..errors import UserError
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
@@ -21,12 +25,10 @@ from .confidence import (
     confidences,
     teacher_forced_batches,
 )
-from .engines import DTYPES, check_engine, make_engine
 from .lines import (
     Found,
     Translation,
     Unknown,
-    as_list,
     in_chunks,
     join_parts,
     put_back,
@@ -35,8 +37,6 @@ from .lines import (
     warn_of_cuts,
     whole_rows,
 )
-from .model_search import ModelSearch, SearchEngine
-from .options import SearchOptions, search_options
 
 AnyTranslator = TypeVar("AnyTranslator", bound="Translator")
 

@@ -41,6 +41,8 @@ from annotated_transformer.after.since_2017 import (
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.decoding.model_search import ModelSearch
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
@@ -51,8 +53,6 @@ from annotated_transformer.training.trainer import (
     train_translation,
     validation_loss,
 )
-from annotated_transformer.translation.model_search import ModelSearch
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.prepared_data import prepare_data
 from annotated_transformer.translation.table3 import scaled_down_recipe, variation
 from annotated_transformer.translation.translator import Translator

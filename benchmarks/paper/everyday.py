@@ -32,10 +32,10 @@ from pathlib import Path
 
 import torch
 
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json, remove_folder, write_manifest
 from annotated_transformer.model_names import find_folder
 from annotated_transformer.training.checkpoint import load_model, save_model
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
 from benchmarks.paper.robustness import NUMBERS, measure

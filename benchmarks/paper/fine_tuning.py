@@ -23,10 +23,10 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model_names import SHIPPED
 from annotated_transformer.training.recipes import Recipe, recipe
 from annotated_transformer.training.run import fit
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.prepared_data import InitFrom
 from annotated_transformer.translation.task import (
     FINE_TUNING,

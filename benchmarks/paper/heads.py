@@ -24,6 +24,7 @@ from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import moses_detokenize
 from annotated_transformer.data.text_files import read_lines
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.translation.attention_weights import Attention
 from annotated_transformer.translation.heads import (
     Links,
@@ -35,7 +36,6 @@ from annotated_transformer.translation.heads import (
     without_heads,
     words_of_tokens,
 )
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.significance import compare
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import command_line, save

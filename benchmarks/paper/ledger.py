@@ -23,6 +23,8 @@ import torch
 from torch.nn import functional as F
 
 from annotated_transformer.before.graph import longest_chain
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import length_limits
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import (
     hardware_flops,
@@ -33,9 +35,7 @@ from annotated_transformer.model.costs import (
 from annotated_transformer.model.position import sinusoids
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.parsing import MORE_TOKENS, PARSING
-from annotated_transformer.translation.search import length_limits
 from annotated_transformer.translation.table3 import scaled_down_recipe, variations
 from benchmarks.record import command_line, load, read_runs, save
 

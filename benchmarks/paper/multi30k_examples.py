@@ -24,6 +24,7 @@ from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json, write_json
 from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.checkpoint import save_model
@@ -31,7 +32,6 @@ from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.schedule import adam, peak_factor
 from annotated_transformer.training.trainer import train_translation
 from annotated_transformer.translation.bleu import bleu
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.scores import scores
 from benchmarks.measure import sides
 from benchmarks.record import command_line, save

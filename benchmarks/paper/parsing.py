@@ -31,6 +31,8 @@ from typing import Any
 
 import torch
 
+from annotated_transformer.decoding.model_search import ModelSearch
+from annotated_transformer.decoding.step_model import StepModel
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
@@ -38,7 +40,6 @@ from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.schedule import adam, peak_factor
 from annotated_transformer.training.trainer import train_translation, validation_loss
-from annotated_transformer.translation.model_search import ModelSearch
 from annotated_transformer.translation.parsing import (
     PCFG,
     Tree,
@@ -52,7 +53,6 @@ from annotated_transformer.translation.parsing import (
     read_trees,
     score_brackets,
 )
-from annotated_transformer.translation.step_model import StepModel
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.record import add_run, command_line, read_runs
 

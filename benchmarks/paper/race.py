@@ -30,6 +30,7 @@ from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import save_model
@@ -37,7 +38,6 @@ from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam, peak_factor
 from annotated_transformer.training.trainer import Update, train_translation
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, save
 

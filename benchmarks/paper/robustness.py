@@ -33,8 +33,8 @@ from annotated_transformer.data.augmentation import (
     typo,
     without_stop,
 )
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model_names import SHIPPED
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
 from benchmarks.record import command_line, save

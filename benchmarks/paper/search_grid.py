@@ -17,13 +17,13 @@ import numpy as np
 
 from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.translation.bleu import (
     BleuStatistics,
     bleu_of,
     sentence_statistics,
     tokenize_13a,
 )
-from annotated_transformer.translation.options import SearchOptions
 from benchmarks.record import command_line, save
 
 BEAMS, ALPHAS = (1, 2, 4, 8, 16), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from annotated_transformer.translation.options import SearchOptions
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
 from benchmarks.record import command_line, save

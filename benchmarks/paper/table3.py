@@ -24,10 +24,10 @@ from typing import Any
 
 from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import remove_folder
 from annotated_transformer.training.recipes import Recipe
 from annotated_transformer.training.run import fit
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.table3 import scaled_down_recipe, variations
 from annotated_transformer.translation.task import prepare
 from benchmarks.measure import LOWER_13A, bleu

@@ -36,6 +36,7 @@ from annotated_transformer.data.series import Series
 from annotated_transformer.data.text_tokenizer import TextTokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import fingerprint, write_json
 from annotated_transformer.interop.bert import Bert, BertConfig, BertFiller
 from annotated_transformer.interop.gpt2 import GPT2, GPT2Config, GPT2Generator
@@ -57,7 +58,6 @@ from annotated_transformer.training.checkpoint import (
 from annotated_transformer.training.recipes import Recipe, recipe
 from annotated_transformer.training.run import fit
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.task import prepare
 
 PAIRS = phrasebook("en", "de", "train", 300)

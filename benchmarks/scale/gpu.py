@@ -22,6 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from annotated_transformer.data.batching import Batch
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.costs import flops, parameter_count
 from annotated_transformer.model.transformer import Transformer
@@ -29,8 +31,6 @@ from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import beam, greedy
 from benchmarks.record import command_line, load, save
 from benchmarks.speed import peers
 

@@ -31,6 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from annotated_transformer.cache import Cache
 from annotated_transformer.data.batching import Batch, batches, collate, token_batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.model.attention import (
@@ -38,7 +39,6 @@ from annotated_transformer.model.attention import (
     attention,
     causal_mask,
 )
-from annotated_transformer.model.cache import Cache
 from annotated_transformer.model.config import TransformerConfig, preset
 from annotated_transformer.model.layers import EncoderLayer
 from annotated_transformer.model.transformer import Transformer
@@ -271,8 +271,8 @@ def over_prefix() -> dict:
         cache = filled(model.start(src[:, :32]), n - 1, config)
 
         def cached() -> None:
-            layers = [(copy.copy(past), memory) for past, memory in cache.layers]
-            fresh = Cache(layers, cache.src_mask, cache.length)
+            fresh = copy.copy(cache)
+            fresh.layers = tuple((copy.copy(past), kept) for past, kept in cache.layers)
             model.step(prefix[:, n - 1], fresh)
 
         def uncached() -> None:

@@ -19,8 +19,8 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.interop.ctranslate2 import CTranslate2Engine
-from annotated_transformer.translation.options import SearchOptions
 from benchmarks import record
 
 PHRASES, CALLS = 256, {1: 400, 64: 60, 256: 15}  # calls, by rows at once

@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.interop.marian_export import marian_config
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
-from annotated_transformer.translation.options import SearchOptions
-from annotated_transformer.translation.search import beam, greedy
 from benchmarks.record import command_line, save
 
 CELLS = {  # sentences, size of the beam

@@ -35,13 +35,13 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.decoding.model_search import ModelSearch
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json
 from annotated_transformer.interop.onnx import export_onnx
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import find_folder
 from annotated_transformer.training.checkpoint import load_model
-from annotated_transformer.translation.model_search import ModelSearch
-from annotated_transformer.translation.options import SearchOptions
 from benchmarks.record import ROOT, command_line, folder, save
 from tests.browser import Browser
 from tools import live

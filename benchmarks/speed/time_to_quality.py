@@ -38,6 +38,7 @@ from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
+from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.interop.marian_export import (
     marian_config,
     marian_generation,
@@ -48,7 +49,6 @@ from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.distributed import World
 from annotated_transformer.training.recipes import recipe
-from annotated_transformer.translation.options import SearchOptions
 from annotated_transformer.translation.task import prepare
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import LOWER_13A, bleu, sides

@@ -18,6 +18,7 @@ COLOURS = {
     "before": "#E69F00",
     "after": "#56B4E9",
     "translation": "#CC79A7",
+    "decoding": "#CC79A7",
     "training": "#D55E00",
     "model": "#0072B2",
     "data": "#009E73",
@@ -29,6 +30,7 @@ COLOURS = {
 PARTS = {
     "after": ("After the paper", "§7 and since"),
     "translation": ("Translation", "§6"),
+    "decoding": ("Decoding", "§6.1"),
     "training": ("Training", "§5.2–5.4"),
     "model": ("The model", "§3, §4, Figure 1"),
     "data": ("The data", "§5.1"),
@@ -101,8 +103,8 @@ SAYS = (
     "A map of the book. At the bottom performance and other programs, what came "
     "before the Transformer, and the data: pairs, tokens, batches. In the middle the "
     "Transformer of Figure 1: embeddings and positions, N encoder layers, N decoder "
-    "layers, the output layer. Above it training, translation, and what came after the "
-    "paper. Each box leads to its chapter."
+    "layers, the output layer. Above it training, decoding, translation, and what came "
+    "after the paper. Each box leads to its chapter."
 )
 
 TIP = """<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6"

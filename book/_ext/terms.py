@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 GLOSSARY = Path(__file__).resolve().parents[2] / "nbs" / "glossary.md"
-IN_ORDER = {"before", "model", "data", "training", "translation"}
+IN_ORDER = {"before", "model", "data", "training", "decoding", "translation"}
 MOST = 8  # links in one chapter
 ENTRY = re.compile(r"^(\S.*)\n  (.*)$", re.M)
 PLACE = re.compile(r"\]\(([\w/]+)\.ipynb")

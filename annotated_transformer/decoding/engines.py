@@ -1,8 +1,10 @@
 """What searches for a translator: either form of our model, or CTranslate2."""
 
 from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import UserError, nearest
 
@@ -18,6 +20,21 @@ DTYPES = {
     "ctranslate2": ("float32", "bfloat16", "int8"),
 }
 ENGINES = ("auto", *DTYPES)
+# What makes an engine of a model, its tokenizer and a dtype. An engine's own module
+# registers it here; the package's top says in HOMES which module that is.
+Maker: TypeAlias = "Callable[[Any, Any, str], SearchEngine]"
+MAKERS: dict[str, Maker] = {}
+HOMES: dict[str, str] = {}
+
+
+def engine(name: str) -> Callable[[Maker], Maker]:
+    """Register what makes the engine of this name: `@engine("torch")`."""
+
+    def register(make: Maker) -> Maker:
+        MAKERS[name] = make
+        return make
+
+    return register
 
 
 def make_engine(
@@ -32,15 +49,21 @@ def make_engine(
     check_engine(name, dtype)
     if name == "auto" and choose_engine(model.config, dtype) == "ctranslate2":
         try:
-            engine = _ctranslate2(model, tokenizer, dtype)
+            engine = _made("ctranslate2", model, tokenizer, dtype)
             return "ctranslate2", WithSamples(engine, model)
         except (UserError, RuntimeError, ImportError):
             if dtype == "int8":
                 raise
     if name == "auto":  # or an installation that doesn't work on this device
         name = "torch"
-    make = {"torch": _torch, "plain": _plain, "ctranslate2": _ctranslate2}
-    return name, make[name](model, tokenizer, dtype)
+    return name, _made(name, model, tokenizer, dtype)
+
+
+def _made(name: str, model: Any, tokenizer: Any, dtype: str) -> "SearchEngine":
+    """An engine by its own name, whose module is imported if it isn't yet."""
+    if name not in MAKERS:
+        import_module(HOMES[name])
+    return MAKERS[name](model, tokenizer, dtype)
 
 
 def choose_engine(config: Any, dtype: str = "float32") -> str:
@@ -85,33 +108,14 @@ class WithSamples:
     def __init__(self, beam: "SearchEngine", model: Any):
         self.beam, self.model = beam, model
 
+    @cached_property
+    def sampler(self) -> "SearchEngine":
+        """What draws; made when the first sample is asked for, and kept."""
+        return _made("torch", self.model, None, "float32")
+
     def search(
         self, rows: list[list[int]], options: "SearchOptions"
     ) -> "list[list[Hypothesis]]":
         """The n best hypotheses of each row of source ids, best first."""
-        if options.temperature is None:
-            return self.beam.search(rows, options)
-        return _torch(self.model, None, "float32").search(rows, options)
-
-
-def _torch(model: Any, _: Any, dtype: str) -> "SearchEngine":
-    from ..pretrained import imported
-    from .model_search import ModelSearch
-
-    fast: Callable[..., Any] = imported("performance.decoding:fast")
-    return ModelSearch(fast(model, dtype))
-
-
-def _plain(model: Any, _: Any, dtype: str) -> "SearchEngine":
-    from .model_search import ModelSearch
-
-    return ModelSearch(model)
-
-
-def _ctranslate2(model: Any, tokenizer: Any, dtype: str) -> "SearchEngine":
-    from ..pretrained import imported
-
-    check_transformer(model, "CTranslate2")
-    engine = imported("interop.ctranslate2:CTranslate2Engine")
-    device = model.tgt_embedding.weight.device
-    return engine(model, tokenizer, dtype, device)
+        engine = self.beam if options.temperature is None else self.sampler
+        return engine.search(rows, options)

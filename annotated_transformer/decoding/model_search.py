@@ -1,16 +1,18 @@
 """Many sentences at once: the searches over a model, and given sentences scored."""
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..data.batching import pad_rows
-from .options import SearchOptions, length_batches
+from .checks import check_source
+from .engines import engine
+from .options import SearchOptions, length_batches, random_numbers
 from .search import Hypothesis, beam, sample
-from .step_model import StepModel, check_source, random_numbers
+from .step_model import StepModel
 
 
 @runtime_checkable
@@ -45,6 +47,12 @@ class ModelSearch:
                 found = _sample_n_best(self.model, src, options, generator)
             results |= zip(places, found, strict=True)
         return [results[place] for place in range(len(rows))]
+
+
+@engine("plain")
+def plain_engine(model: StepModel, tokenizer: Any, dtype: str) -> ModelSearch:
+    """A search over the readable model itself."""
+    return ModelSearch(model)
 
 
 def device_of(model: StepModel) -> torch.device:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,17 @@ def check_counts(options: SearchOptions) -> None:
             raise UserError(
                 f"{name} is {value}: it must be a whole number from {least} to {most:,}"
             )
+
+
+def random_numbers(
+    options: SearchOptions, device: "torch.device"
+) -> "torch.Generator | None":
+    """The generator that a seed asks for; None is PyTorch's own."""
+    import torch  # here, since the command line reads the options without it
+
+    if options.seed is None:
+        return None
+    return torch.Generator(device).manual_seed(options.seed)
 
 
 def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
