@@ -64,6 +64,12 @@ def test_a_reader_neither_repairs_nor_locks(
     assert run(*command, tmp_path / "x" / "model")[0] == 0, "the remedy works"
 
 
+def test_a_picture_is_drawn_through_no_link(tmp_path, thesis, run):
+    fit(start(tmp_path / "run", steps=1))
+    (tmp_path / "run" / "curves.png").symlink_to(thesis)
+    refused(run("plot", tmp_path / "run"), "curves.png is a link")
+
+
 FILES = [".lock", "log.jsonl", "run.json", "data", "checkpoints", "model"]
 
 
