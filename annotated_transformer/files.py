@@ -68,8 +68,25 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     write_whole(path, text.encode())
 
 
+def check_inside(path: Path) -> None:
+    """Raises: UserError for a link that leads out of the folder that it lies in.
+
+    In the Hugging Face Hub's cache, snapshots/REVISION links to its own ../../blobs.
+    """
+    if path.is_symlink():
+        home, target = (Path(os.path.realpath(each)) for each in (path.parent, path))
+        snapshot = home.parent.name == "snapshots"
+        homes = (home, home.parent.parent / "blobs") if snapshot else (home,)
+        if not any(target.is_relative_to(each) for each in homes):
+            problem = f"{path} is a link that leads out of its folder"
+            raise UserError(f"{problem}: put the file itself in its place")
+
+
 def check_regular(path: Path) -> None:
-    """Raises: UserError for a folder, a pipe or a device where a file should be."""
+    """Raises: UserError for a folder, a pipe or a device where a file should be, or for
+    a link that leads out of its folder.
+    """
+    check_inside(path)
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is no regular file: take another copy of the folder")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import UserError
-from .files import check_not_replaced
+from .files import check_inside, check_not_replaced
 
 SHIPPED = "tatoeba-en-de"  # what is opened where no model is named
 MODELS = Path(__file__).parent / "models"
@@ -57,6 +57,7 @@ def find_folder(name: str | Path, revision: str | None = None) -> Path:
 def _model_of_run(folder: Path) -> Path:
     """The model inside a run's folder; any other folder as it is."""
     run, model = (folder / "run.json").is_file(), folder / "model"
+    check_inside(model)
     if run and not model.is_dir():
         raise UserError(
             f"{folder} holds a run that has no model yet: let it finish, or name one "

@@ -175,6 +175,44 @@ def test_a_file_of_three_gigabytes_is_refused_unread(name, tmp_path):
         READ[name](folder)
 
 
+LINKED = READ | {
+    "model.safetensors": load,
+    "model": load,
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_no_file_is_read_through_a_link_out_of_its_folder(name, tmp_path, thesis):
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "model"))
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(thesis)
+    with pytest.raises(UserError, match=f"{name} is a link"):
+        LINKED[name](folder)
+
+
+def test_a_card_carries_no_private_file_away(tmp_path, thesis, run):
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "model"))
+    (folder / "card.md").unlink(missing_ok=True)
+    (folder / "card.md").symlink_to(thesis)
+    for command in (["info", folder], ["average", folder, "-o", tmp_path / "out"]):
+        refused(run(*command), "card.md is a link that leads out of its folder")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_cache_of_the_hub_has_links_and_opens(tmp_path, thesis):
+    folder = tmp_path / "models--owner--name" / "snapshots" / "0123abcd"
+    blobs = folder.parent.parent / "blobs"
+    shutil.copytree(SHIPPED, blobs)
+    folder.mkdir(parents=True)
+    for path in blobs.iterdir():
+        (folder / path.name).symlink_to(Path("../../blobs") / path.name)
+    assert load(folder, device="cpu").translate("the twenty-first of March")
+    (folder / "card.md").unlink(missing_ok=True)
+    (folder / "card.md").symlink_to(thesis)
+    with pytest.raises(UserError, match="card.md is a link"):
+        load(folder)
+
+
 @pytest.mark.parametrize("outside", [-1, 60_000])
 def test_stored_tokens_outside_of_the_vocabulary_are_refused(outside, tmp_path):
     pairs, folder = [("ba du", "du ba")] * 9, tmp_path / "run" / "data"

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..data.pair_tokenizer import PairTokenizer
 from ..errors import UserError
-from ..files import read_json, write_json
+from ..files import check_regular, read_json, write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
 from ..model.cache import Cache, KVCache
 from ..model.transformer import Transformer
@@ -215,6 +215,8 @@ def open_onnx(folder: str | Path) -> tuple[Any, Any, dict[str, Any]]:
             f"{folder} lacks {', '.join(missing)}: it was not written by "
             "`annotated-transformer export onnx`"
         )
+    for name in names:
+        check_regular(folder / name)
     try:
         encoder, step = (
             session(str(folder / name), providers=["CPUExecutionProvider"])

@@ -114,9 +114,9 @@ def load_tensors(path: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]
     Raises: UserError when it is missing, truncated, too large or of an odd type.
     """
     remedy = "take another copy or an earlier checkpoint"
+    check_regular(path)
     if not path.exists():
         raise UserError(f"{path} is missing: the checkpoint is incomplete, {remedy}")
-    check_regular(path)
     if path.stat().st_size > virtual_memory().available:
         raise UserError(f"{path} is larger than the free memory: {remedy}")
     try:
@@ -312,6 +312,6 @@ def load_checkpoint(
 
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    found = run.glob("checkpoints/step-*")
+    found = [each for each in run.glob("checkpoints/step-*") if not each.is_symlink()]
     whole = [path for path in found if re.fullmatch(r"step-\d{8,}", path.name)]
     return sorted(whole, key=lambda path: int(path.name.removeprefix("step-")))
