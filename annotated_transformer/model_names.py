@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import UserError
-from .files import check_inside, check_not_replaced
+from .files import check_inside
 
 SHIPPED = "tatoeba-en-de"  # what is opened where no model is named
 MODELS = Path(__file__).parent / "models"
@@ -43,8 +43,6 @@ def find_folder(name: str | Path, revision: str | None = None) -> Path:
                 f"write ./{text} for the folder, or rename it to open the other"
             )
         return MODELS / text
-    for folder in (Path(text), Path(text) / "model"):
-        check_not_replaced(folder)
     if not os.path.isdir(text):  # unlike Path.is_dir, False for any impossible name
         raise UserError(
             f"{text or 'an empty name'}: there is no such model; name a folder, "

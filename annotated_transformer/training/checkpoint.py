@@ -24,14 +24,6 @@ from .quantization import dequantized, quantized
 MADE_BY = "annotated_transformer"  # of config.json: the version that wrote it
 
 
-def written_here(folder: Path) -> bool:
-    """Whether the folder has a config.json of this package's making."""
-    try:
-        return {"model_type", MADE_BY} <= read_json(folder / "config.json").keys()
-    except UserError:
-        return False
-
-
 @runtime_checkable
 class Savable(Protocol):
     """What can write its own files into a folder: a tokenizer, mostly."""
@@ -87,7 +79,7 @@ def save_model(
         if not torch.equal(weights[name].isfinite(), parameter.isfinite()):
             large = f"tensor {name!r} has values too large for {dtype}"
             raise UserError(f"{large}: choose another dtype")
-    with whole_folder(folder, written_here, "save_model") as draft:
+    with whole_folder(folder, "save_model") as draft:
         write_model(draft, weights, model.config, tokenizer)
 
 
@@ -277,7 +269,7 @@ def write_checkpoint(
     """Write a checkpoint, whole or not at all: a model as `write_model` takes it, and
     what training needs to go on. Raises: UserError as `whole_folder`.
     """
-    with whole_folder(folder, written_here, "write_checkpoint") as draft:
+    with whole_folder(folder, "write_checkpoint") as draft:
         write_model(draft, *model)
         write_tensors(draft / "optimizer.safetensors", moments)
         write_json(draft / "progress.json", progress)

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from ..errors import UserError
@@ -95,17 +94,3 @@ def resume(run: "Run") -> None:
             raise UserError(f"{error}; {remedy}") from None
     if run.world.first:
         run.log.cut(found)
-
-
-def check_disk(run: "Run") -> None:
-    """Raises: UserError when the disk has no room for the checkpoints to come."""
-    parameters = sum(parameter.numel() for parameter in run.model.parameters())
-    size = 4 * 3 * parameters  # float32: weights and Adam's two averages
-    coming = run.config.keep + 2 - len(checkpoints(run.folder))
-    needed, free = size * max(coming, 2), disk_usage(run.folder).free
-    if needed > free:
-        raise UserError(
-            f"{run.folder}: the run's checkpoints take {needed / 1e9:,.1f} GB and "
-            f"{free / 1e9:,.1f} GB are free: free some space, lower keep, or choose "
-            "another folder"
-        )

@@ -1,4 +1,4 @@
-"""Links to a file of the user's, planted where a folder might be locked, repaired or
+"""Links to a file of the user's, planted where a folder might be locked, read or
 written: the file must stay as it is.
 
 `python -m benchmarks.promises` and the tests use it.
@@ -17,7 +17,7 @@ from annotated_transformer.training.run import check_folder
 from . import folders
 from .fuzz import Attack
 
-NAMES = ".lock .lock-model .old-model .draft-model.01234567 log.jsonl run.json".split()
+NAMES = ".lock .draft-model.01234567 log.jsonl run.json card.md curves.png".split()
 NAMES += "manifest.json config.json tokenizer.json data checkpoints model".split()
 TEXT = "all of it\n"
 
@@ -44,10 +44,7 @@ def attacks(count: int, home: Path, seed: int = 0) -> Iterator[Attack]:
     for _ in range(count):
         shutil.rmtree(home / "at", ignore_errors=True)
         folder = home / "at" / "model"
-        if rng.random() < 0.5:
-            shutil.copytree(home / "original", folder)
-        else:
-            shutil.copytree(home / "original", folder.with_name(".old-model"))
+        shutil.copytree(home / "original", folder)
         thesis = home / "at" / "thesis.tex"
         thesis.write_text(TEXT)
         planted = [
