@@ -68,6 +68,19 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     write_whole(path, text.encode())
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, through to the disk. Raises: UserError as `write_whole`."""
+    check_no_links(path)
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        problem = f"{path} can't be written ({error})"
+        raise UserError(f"{problem}: free some space") from None
+
+
 def check_inside(path: Path) -> None:
     """Raises: UserError for a link that leads out of the folder that it lies in.
 
@@ -91,15 +104,15 @@ def check_regular(path: Path) -> None:
         raise UserError(f"{path} is no regular file: take another copy of the folder")
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """The bytes of a file that describes something: JSON, a vocabulary, a model card.
 
     Raises: UserError for one too large, and for a pipe or a device, which might never
     end; OSError if it is missing or can't be read.
     """
     check_regular(path)
-    if path.stat().st_size > MOST_BYTES:
-        raise UserError(f"{path} has over {MOST_BYTES:,} bytes: take another copy")
+    if path.stat().st_size > most:
+        raise UserError(f"{path} has over {most:,} bytes: take another copy")
     return path.read_bytes()
 
 
