@@ -192,6 +192,16 @@ def test_a_model_that_has_no_room_is_refused_before_it_is_built(sizes, run, tmp_
     assert status == 2 and "GB of memory" in err and not out.exists()
 
 
+@pytest.mark.parametrize("name", ["transformer", "language-model"])
+def test_layers_without_tensors_are_not_told_of(folder, run, name):
+    sizes = {"N": 100_000, "d_model": 16, "h": 2, "vocab_size": 100}
+    about = {"N": 100_000} if name == "transformer" else {"model_type": name} | sizes
+    if name != "transformer":
+        (folder / "config.json").write_text("{}")
+    edit_json(folder / "config.json", lambda config: config.update(about))
+    refused(run("info", folder), "layers and there are")
+
+
 def test_a_sparse_file_of_a_terabyte_is_refused_unread(folder):
     path = folder / "model.safetensors"
     about = {"dtype": "F32", "shape": [2**38], "data_offsets": [0, 2**40]}

@@ -83,8 +83,11 @@ def costs(config: Any, found: "SavedModel | None") -> dict[str, str]:
     """The numbers of parameters, and the operations for 25 tokens on each side."""
     from ..model.config import TransformerConfig
     from ..model.costs import flops, parameters_by_part
+    from ..training.checkpoint import check_layers, count_tensors
     from ..translation.engines import choose_engine
 
+    if found:
+        check_layers(config, count_tensors(found.folder), found.folder)
     if found and found.model_type != "transformer":
         parameters, work = found.parameters(), None
     else:

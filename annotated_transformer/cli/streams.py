@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..data.text_files import read_lines
+from ..data.text_files import LONGEST_LINE, read_lines
 from ..errors import UserError
 
 
@@ -69,11 +69,19 @@ def given_lines(text: str | None, path: Path | None) -> Iterator[str]:
 def standard_input() -> Iterator[str]:
     """The lines of standard input, as they come.
 
-    Raises: UserError for bytes that are not UTF-8.
+    Raises: UserError for bytes that are not UTF-8, and for a line of more than a
+    megabyte.
     """
     if sys.stdin is None:
         raise UserError("standard input is closed: give a text or --input")
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    most = LONGEST_LINE + 1
+    lines = iter(lambda: sys.stdin.buffer.readline(most), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) == most:
+            raise UserError(
+                f"standard input, line {number} is longer than {LONGEST_LINE:,} bytes: "
+                "break it into lines"
+            )
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:

@@ -1,13 +1,14 @@
 """Model folders and checkpoints: safetensors and JSON, whole or not at all."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from psutil import virtual_memory
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from ..model.memory import check_free, check_memory
 from ..model.transformer import Transformer
 from .quantization import dequantized, quantized
 
+ANOTHER = "take another copy or an earlier checkpoint"
 MADE_BY = "annotated_transformer"  # of config.json: the version that wrote it
 
 
@@ -100,24 +102,33 @@ def parse_config(about: dict[str, Any], config_class: Any, folder: Path) -> Any:
         raise UserError(f"{folder / 'config.json'}: {error}") from None
 
 
+@contextmanager
+def weights_errors(path: Path) -> Iterator[Path]:
+    """A safetensors file while it is read.
+
+    Raises: UserError when it is missing, damaged, too large or behind a link.
+    """
+    check_regular(path)
+    if not path.exists():
+        raise UserError(f"{path} is missing: the checkpoint is incomplete, {ANOTHER}")
+    if path.stat().st_size > virtual_memory().available:
+        raise UserError(f"{path} is larger than the free memory: {ANOTHER}")
+    try:
+        yield path
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged ({error}): {ANOTHER}") from None
+
+
 def load_tensors(path: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]:
     """The tensors of a safetensors file, but those with a `skipped` part of a name.
 
     Raises: UserError when it is missing, truncated, too large or of an odd type.
     """
-    remedy = "take another copy or an earlier checkpoint"
-    check_regular(path)
-    if not path.exists():
-        raise UserError(f"{path} is missing: the checkpoint is incomplete, {remedy}")
-    if path.stat().st_size > virtual_memory().available:
-        raise UserError(f"{path} is larger than the free memory: {remedy}")
-    try:
+    with weights_errors(path):
         found = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged ({error}): {remedy}") from None
     found = {n: t for n, t in found.items() if not any(part in n for part in skipped)}
     small = sum(each.numel() for each in found.values() if each.dtype == torch.int8)
-    check_free(4 * small, f"{path}, as float32,", remedy)
+    check_free(4 * small, f"{path}, as float32,", ANOTHER)
     found = dequantized(found)
     known = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
     for name, tensor in found.items():
@@ -178,6 +189,23 @@ def copy_weights(
             parameter.copy_(like(weights[name], parameter))
 
 
+def check_layers(config: Any, tensors: int, folder: Path) -> None:
+    """Raises: UserError for a configuration of more layers than a file has tensors."""
+    layers = getattr(config, "N", 1) + getattr(config, "decoder_N", 0)
+    if layers > tensors:
+        raise UserError(
+            f"{folder}: config.json asks for {layers:,} layers and there are "
+            f"{tensors:,} tensors: they don't belong together"
+        )
+
+
+def count_tensors(folder: Path) -> int:
+    """How many tensors a model folder's file has. Raises: UserError as `load_tensors`."""
+    with weights_errors(folder / "model.safetensors") as path:
+        with safe_open(path, "pt") as file:
+            return len(file.keys())
+
+
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -188,12 +216,7 @@ def empty_model(
 
     Raises: UserError for more layers than tensors, which even `meta` can't build.
     """
-    layers = getattr(config, "N", 1) + getattr(config, "decoder_N", 0)
-    if layers > len(weights):
-        raise UserError(
-            f"{folder}: config.json asks for {layers:,} layers and there are "
-            f"{len(weights):,} tensors: they don't belong together"
-        )
+    check_layers(config, len(weights), folder)
     with torch.device("meta"):
         return make(config)
 
