@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import escaped
 from .options import app
 from .streams import echo
 
@@ -27,7 +28,7 @@ def check(
 
     verdicts = progress(file)
     for name, verdict in verdicts.items():
-        echo(f"{name:24}{'done' if verdict else verdict}")
+        echo(f"{name:24}{'done' if verdict else escaped(str(verdict))}")
     done = sum(map(bool, verdicts.values()))
     echo(f"{done} of {len(verdicts)} parts are right")
     if done < len(verdicts):

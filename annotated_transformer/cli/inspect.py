@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import escaped
 from ..model_names import SHIPPED
 from .opening import import_torch, open_translator
 from .options import Device, Model, Page, Strict, app, preset_names
@@ -74,7 +75,7 @@ def info(
     config, found = find_config(name)
     rows = {"model": name} | {n: str(v) for n, v in config.to_dict().items()}
     for title, value in {**rows, **costs(config, found)}.items():
-        echo(f"{title:<30}  {value}")
+        echo(f"{title:<30}  {escaped(value)}")
     if found and (card := read_card(found.folder)):
         echo(f"\n{card.rstrip()}")
 

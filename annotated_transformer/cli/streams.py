@@ -8,12 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..data.text_files import LONGEST_LINE, read_lines
-from ..errors import UserError
+from ..errors import UserError, escaped
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print a line to standard output, or to standard error."""
-    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+    """Print a text to standard output, or to standard error.
+
+    A terminal gets control characters but line breaks and tabs written out; a file or a
+    pipe gets the text as it is.
+    """
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        text = re.sub(r"[^\n\t]+", lambda part: escaped(part[0]), text)
+    print(text, file=stream, flush=True)
 
 
 def echo_on(text: str) -> None:

@@ -200,7 +200,7 @@ def check_layers(config: Any, tensors: int, folder: Path) -> None:
 
 
 def count_tensors(folder: Path) -> int:
-    """How many tensors a model folder's file has. Raises: UserError as `load_tensors`."""
+    """How many tensors a model folder has. Raises: UserError as `load_tensors`."""
     with weights_errors(folder / "model.safetensors") as path:
         with safe_open(path, "pt") as file:
             return len(file.keys())
