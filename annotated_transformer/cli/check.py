@@ -17,8 +17,8 @@ def check(
     """Check a Transformer that you write yourself, part by part.
 
     One line for each part: done, not yet written, or the first thing that is wrong.
-    This runs the file, in this process, as `import` does. Status 0 when every part is
-    right, 1 when one isn't.
+    This runs the file, as `import` does, in a process of its own, which has a minute
+    for each part. Status 0 when every part is right, 1 when one isn't.
 
     **Example**
 
