@@ -104,6 +104,12 @@ def weights_fault(change):
     return lambda folder: change(folder / "model.safetensors")
 
 
+def doubles_fault(folder):
+    """Finite as float64, and infinite as the float32 that they become."""
+    path = folder / "model.safetensors"
+    save_file({n: t.double().fill_(1e300) for n, t in load_file(path).items()}, path)
+
+
 def config_fault(text):
     return lambda folder: (folder / "config.json").write_text(text)
 
@@ -119,6 +125,7 @@ FAULTS = {
     "truncated": (weights_fault(cut), "is damaged"),
     "empty": (weights_fault(lambda path: path.write_bytes(b"")), "is damaged"),
     "not a number": (lambda f: poison(f, math.nan), "no finite numbers"),
+    "too large": (doubles_fault, "no finite numbers"),
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "foreign": (config_fault('{"model_type": "bart"}'), "of type 'bart'"),
     "without a type": (config_fault("{}"), "of type None"),

@@ -147,7 +147,7 @@ def read_weights(folder: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tenso
     """
     weights = load_tensors(folder / "model.safetensors", skipped)
     for name, tensor in weights.items():
-        if not tensor.isfinite().all():
+        if not tensor.float().isfinite().all():  # a float64 may be too large
             raise UserError(
                 f"{folder}: tensor {name!r} has values that are no finite numbers: the "
                 "training may have diverged; take an earlier checkpoint"
