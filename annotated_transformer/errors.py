@@ -1,8 +1,13 @@
 """What a user can mend: one kind of error, the end of its message, a check."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
+
+# What a terminal obeys instead of showing it: control characters, and those that end a
+# line or turn its direction.
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class UserError(ValueError):
@@ -11,6 +16,11 @@ class UserError(ValueError):
     The command line prints it as one line and ends with status 2. Any other error is a
     fault of the package.
     """
+
+
+def escaped(text: str) -> str:
+    """A name, or another text of one line, with control characters written out."""
+    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def nearest(name: object, options: Iterable[str]) -> str:

@@ -10,8 +10,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -68,21 +68,51 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     write_whole(path, text.encode())
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, through to the disk. Raises: UserError as `write_whole`."""
+    check_no_links(path)
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        problem = f"{path} can't be written ({error})"
+        raise UserError(f"{problem}: free some space") from None
+
+
+def check_inside(path: Path) -> None:
+    """Raises: UserError for a link that leads out of the folder that it lies in.
+
+    In the Hugging Face Hub's cache, snapshots/REVISION links to its own ../../blobs.
+    """
+    if path.is_symlink():
+        home, target = (Path(os.path.realpath(each)) for each in (path.parent, path))
+        snapshot = home.parent.name == "snapshots"
+        homes = (home, home.parent.parent / "blobs") if snapshot else (home,)
+        if not any(target.is_relative_to(each) for each in homes):
+            problem = f"{path} is a link that leads out of its folder"
+            raise UserError(f"{problem}: put the file itself in its place")
+
+
 def check_regular(path: Path) -> None:
-    """Raises: UserError for a folder, a pipe or a device where a file should be."""
+    """Raises: UserError for a folder, a pipe or a device where a file should be, or for
+    a link that leads out of its folder.
+    """
+    check_inside(path)
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is no regular file: take another copy of the folder")
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """The bytes of a file that describes something: JSON, a vocabulary, a model card.
 
     Raises: UserError for one too large, and for a pipe or a device, which might never
     end; OSError if it is missing or can't be read.
     """
     check_regular(path)
-    if path.stat().st_size > MOST_BYTES:
-        raise UserError(f"{path} has over {MOST_BYTES:,} bytes: take another copy")
+    if path.stat().st_size > most:
+        raise UserError(f"{path} has over {most:,} bytes: take another copy")
     return path.read_bytes()
 
 
@@ -102,7 +132,6 @@ def read_json(path: Path) -> dict[str, Any]:
     except UserError:
         raise
     except (FileNotFoundError, NotADirectoryError):
-        check_not_replaced(path.parent)
         model, hint = path.parent / "model", "take another folder or another copy"
         hint = f"did you mean {model}?" if model.is_dir() else hint
         raise UserError(f"{path} is missing: {hint}") from None
@@ -140,25 +169,19 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_folder(
-    final: str | Path, ours: Callable[[Path], bool] | None, by: str
-) -> Iterator[Path]:
+def whole_folder(final: str | Path, by: str) -> Iterator[Path]:
     """An empty draft that gets the name `final` when the block ends well, else goes.
 
-    What stood at `final` is replaced, if `ours` says that this package wrote it, and
-    without `ours` nothing may stand there. The draft gets a manifest, which says that
-    it was made by the function `by`.
-    Raises: UserError for a full disk, an unwritable place, a link, a foreign folder.
+    Nothing may stand at `final` but an empty folder. The draft gets a manifest, which
+    says that it was made by the function `by`.
+    Raises: UserError for what is there already, a full disk or an unwritable place.
     """
     final = Path(os.path.abspath(final))  # so that "." has a name
-    check_no_links(final)
-    if not final.name:
-        raise UserError(f"{final} can't be replaced: name a folder in it")
-    draft = draft_of(final)
+    draft = draft_of(final) if final.name else final
     try:
-        repair(final, ours)
-        if final.exists() and any(final.iterdir()) and not (ours and ours(final)):
-            raise UserError(f"{final} holds other files: choose another folder")
+        check_no_links(final)
+        if final.exists() and (not final.is_dir() or any(final.iterdir())):
+            raise UserError(f"{final} exists already: choose another folder")
         draft.mkdir(parents=True)
         yield draft
         write_manifest(draft, by)
@@ -166,7 +189,7 @@ def whole_folder(
             path.chmod(draft.stat().st_mode & 0o666)  # readable as the folder is
             flush(path)
         flush(draft)
-        publish(draft, final)
+        give_name(draft, final)
     except OSError as error:
         remedy = "free some space or choose another folder"
         raise UserError(f"{final} can't be written ({error}): {remedy}") from None
@@ -174,48 +197,12 @@ def whole_folder(
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def repair(folder: Path, ours: Callable[[Path], bool] | None) -> None:
-    """Give what a killed process was replacing its name again, or delete it."""
-    if os.path.lexists(aside := aside_of(folder)):
-        check_no_links(aside)
-        if not (ours and ours(aside)):
-            raise UserError(f"{aside} is in the way: move it away")
-        remove_folder(aside) if folder.exists() else aside.rename(folder)
-
-
-def publish(draft: Path, final: Path) -> None:
-    """Give a draft its name; a file that the draft has nothing in place of stops it."""
-    there = {path.name for path in final.iterdir()} if final.exists() else set()
-    if lost := there - {path.name for path in draft.iterdir()}:
-        remedy = "move that away or choose another folder"
-        raise UserError(f"{final} also holds {', '.join(sorted(lost))}: {remedy}")
-    aside = aside_of(final)
-    if there:
-        final.rename(aside)
-    elif final.exists():
+def give_name(draft: Path, final: Path) -> None:
+    """Rename a folder to a name that is free, or an empty folder's. Raises: OSError."""
+    if final.exists():
         final.rmdir()
-    try:
-        os.replace(draft, final)
-    except BaseException:  # an interruption, too
-        if there and not final.exists():
-            aside.rename(final)
-        raise
+    draft.rename(final)
     flush(final.parent)
-    if there:
-        with suppress(OSError):
-            remove_folder(aside)
-
-
-def check_not_replaced(folder: Path) -> None:
-    """Raises: UserError for a folder whose process was killed while it replaced it."""
-    if not os.path.lexists(folder) and os.path.isdir(aside_of(folder)):
-        problem = f"{folder} is missing: a process was killed while it replaced it"
-        raise UserError(f"{problem}; rename {aside_of(folder)} to {folder}")
-
-
-def aside_of(folder: Path) -> Path:
-    """Where the older version of a folder lies while the newer one gets its name."""
-    return folder.with_name(f".old-{folder.name}") if folder.name else folder
 
 
 def draft_of(path: Path) -> Path:
@@ -278,7 +265,6 @@ def verify(folder: str | Path) -> int:
     Raises: UserError that names a file that differs or is missing, or no manifest.
     """
     folder = Path(folder)
-    check_not_replaced(folder)
     places = [folder]
     if (folder / "run.json").is_file():
         names = "model", "data", "data/train", "data/valid", "checkpoints/step-*"

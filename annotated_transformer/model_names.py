@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import UserError
-from .files import check_not_replaced
+from .files import check_inside
 
 SHIPPED = "tatoeba-en-de"  # what is opened where no model is named
 MODELS = Path(__file__).parent / "models"
@@ -45,8 +45,6 @@ def find_folder(name: str | Path, revision: str | None = None) -> Path:
                 f"write ./{text} for the folder, or rename it to open the other"
             )
         return MODELS / text
-    for folder in (Path(text), Path(text) / "model"):
-        check_not_replaced(folder)
     if not os.path.isdir(text):  # unlike Path.is_dir, False for any impossible name
         raise UserError(
             f"{text or 'an empty name'}: there is no such model; name a folder, "
@@ -59,6 +57,7 @@ def find_folder(name: str | Path, revision: str | None = None) -> Path:
 def _model_of_run(folder: Path) -> Path:
     """The model of a run's folder, or its last checkpoint; another folder as it is."""
     run, model = (folder / "run.json").is_file(), folder / "model"
+    check_inside(model)
     if run and not model.is_dir():
         saved = [*folder.glob("checkpoints/step-*")]
         saved = [each for each in saved if each.name[5:].isdecimal()]

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from .devices import find_device
-from .errors import UserError, nearest
+from .errors import UserError, escaped, nearest
 from .files import read_json
 from .model_names import SHIPPED, find_folder, hub_errors
 from .training.checkpoint import (
@@ -196,7 +196,7 @@ class PretrainedModel:
         count = sum(each.numel() for each in self.model.parameters())
         words = ", ".join([f"from {self.source}", f"on {self.device}", *self.about()])
         title = f"{type(self).__name__}({self.config.model_type}, {count:,} parameters)"
-        return f"{title}\n  {words}"
+        return f"{title}\n  {escaped(words)}"
 
     def about(self) -> list[str]:
         """What else `repr` says of it."""

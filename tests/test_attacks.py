@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_run import data, refused, start, train_arguments, write_pairs
+from tiny_run import refused, start, train_arguments, write_pairs
 
 from annotated_transformer import UserError, load, verify
 from annotated_transformer.after.series_forecaster import Scale
@@ -19,7 +19,7 @@ from annotated_transformer.files import locked, read_card
 from annotated_transformer.interop.marian_tokenizer import read_side
 from annotated_transformer.interop.text_tokenizer import word_pieces
 from annotated_transformer.model_names import MODELS
-from annotated_transformer.training.checkpoint import load_checkpoint, save_model
+from annotated_transformer.training.checkpoint import load_checkpoint
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.run import fit
 from annotated_transformer.translation.prepared_data import prepare_data
@@ -47,21 +47,19 @@ READERS = [
 
 
 @pytest.mark.parametrize("command", READERS, ids=lambda words: words[0])
-def test_a_reader_neither_repairs_nor_locks(
-    command, tmp_path, thesis, run, monkeypatch
-):
+def test_a_reader_neither_writes_nor_locks(command, tmp_path, thesis, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(SHIPPED, tmp_path / "x" / ".old-model")
-    (tmp_path / "x" / ".lock-model").symlink_to(thesis)
-    status, _, err = run(*command, tmp_path / "x" / "model")
-    words = f"rename {tmp_path}/x/.old-model to {tmp_path}/x/model"
-    assert status == 2 and words in err and err.count("\n") == 1
-    if command != ["verify"]:  # a run, whose model this may be
-        refused(run(*command, tmp_path / "x"), words)
-    names = sorted(path.name for path in (tmp_path / "x").iterdir())
-    assert names == [".lock-model", ".old-model"]
-    shutil.move(tmp_path / "x" / ".old-model", tmp_path / "x" / "model")
-    assert run(*command, tmp_path / "x" / "model")[0] == 0, "the remedy works"
+    shutil.copytree(SHIPPED, tmp_path / "x" / "model")
+    (tmp_path / "x" / "model" / ".lock").symlink_to(thesis)
+    names = sorted((tmp_path / "x").rglob("*"))
+    assert run(*command, tmp_path / "x" / "model")[0] == 0
+    assert sorted((tmp_path / "x").rglob("*")) == names
+
+
+def test_a_picture_is_drawn_through_no_link(tmp_path, thesis, run):
+    fit(start(tmp_path / "run", steps=1))
+    (tmp_path / "run" / "curves.png").symlink_to(thesis)
+    refused(run("plot", tmp_path / "run"), "curves.png is a link")
 
 
 FILES = [".lock", "log.jsonl", "run.json", "data", "checkpoints", "model"]
@@ -113,14 +111,6 @@ def test_hidden_files_behind_a_link_are_not_swept_away(tmp_path):
     assert names == [".draft-x.01234567", ".netrc"]
 
 
-def test_what_lies_aside_and_is_not_ours_stays(tmp_path):
-    (tmp_path / ".old-model").mkdir()
-    (tmp_path / ".old-model" / "thesis.tex").write_text("all of it")
-    with pytest.raises(UserError, match=".old-model is in the way: move it away"):
-        save_model(tmp_path / "model", start(tmp_path / "unused").model, data()[0])
-    assert (tmp_path / ".old-model" / "thesis.tex").read_text() == "all of it"
-
-
 def test_no_manifest_of_another_program_is_written(tmp_path, run):
     app = tmp_path / "run" / "web" / "manifest.json"
     app.parent.mkdir(parents=True)
@@ -133,6 +123,24 @@ def test_no_manifest_of_another_program_is_written(tmp_path, run):
     refused(run("verify", app.parent), "another program's")
     assert run("verify", tmp_path / "run", "--accept")[0] == 2, "there is no such thing"
     assert app.read_bytes() == before
+
+
+def test_an_interruption_between_two_models_costs_none(tmp_path, monkeypatch):
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    fit(start(tmp_path / "run", steps=4))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("annotated_transformer.training.run.give_name", killed)
+        fit(start(tmp_path / "run", steps=8))
+    assert not (tmp_path / "run" / "model").exists()
+    fit(start(tmp_path / "run", steps=8))
+    fit(start(tmp_path / "other", steps=8))
+    paths = [
+        tmp_path / name / "model" / "model.safetensors" for name in ("run", "other")
+    ]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert not list((tmp_path / "run").glob(".draft*"))
 
 
 # -- sizes and ids ---------------------------------------------------------------------
@@ -167,6 +175,44 @@ def test_a_file_of_three_gigabytes_is_refused_unread(name, tmp_path):
     os.truncate(folder / name, 3 * 2**30)  # of which the disk holds nothing
     with pytest.raises(UserError, match=f"{name} has over 134,217,728 bytes"):
         READ[name](folder)
+
+
+LINKED = READ | {
+    "model.safetensors": load,
+    "model": load,
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_no_file_is_read_through_a_link_out_of_its_folder(name, tmp_path, thesis):
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "model"))
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(thesis)
+    with pytest.raises(UserError, match=f"{name} is a link"):
+        LINKED[name](folder)
+
+
+def test_a_card_carries_no_private_file_away(tmp_path, thesis, run):
+    folder = Path(shutil.copytree(SHIPPED, tmp_path / "model"))
+    (folder / "card.md").unlink(missing_ok=True)
+    (folder / "card.md").symlink_to(thesis)
+    for command in (["info", folder], ["average", folder, "-o", tmp_path / "out"]):
+        refused(run(*command), "card.md is a link that leads out of its folder")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_cache_of_the_hub_has_links_and_opens(tmp_path, thesis):
+    folder = tmp_path / "models--owner--name" / "snapshots" / "0123abcd"
+    blobs = folder.parent.parent / "blobs"
+    shutil.copytree(SHIPPED, blobs)
+    folder.mkdir(parents=True)
+    for path in blobs.iterdir():
+        (folder / path.name).symlink_to(Path("../../blobs") / path.name)
+    assert load(folder, device="cpu").translate("the twenty-first of March")
+    (folder / "card.md").unlink(missing_ok=True)
+    (folder / "card.md").symlink_to(thesis)
+    with pytest.raises(UserError, match="card.md is a link"):
+        load(folder)
 
 
 @pytest.mark.parametrize("outside", [-1, 60_000])

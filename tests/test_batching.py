@@ -63,8 +63,6 @@ def test_disk_equals_memory(pairs, tokenizer, tmp_path):
         assert (found.tgt_tokens == pairs.tgt_tokens).all()
         assert (found.src_offsets == pairs.src_offsets).all() and found.dropped == 0
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
-    again = TokenizedPairs.build(TEXTS[:5], tokenizer, tmp_path / "a" / "b")
-    assert len(again) == 5
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def test_disk_equals_memory(pairs, tokenizer, tmp_path):
 )
 def test_a_folder_with_other_things_is_left_alone(tokenizer, tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match="holds other files"):
+    with pytest.raises(UserError, match="exists already"):
         TokenizedPairs.build(TEXTS[:9], tokenizer, tmp_path)
     assert (tmp_path / name).read_text() == text
 

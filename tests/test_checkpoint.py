@@ -104,6 +104,12 @@ def weights_fault(change):
     return lambda folder: change(folder / "model.safetensors")
 
 
+def doubles_fault(folder):
+    """Finite as float64, and infinite as the float32 that they become."""
+    path = folder / "model.safetensors"
+    save_file({n: t.double().fill_(1e300) for n, t in load_file(path).items()}, path)
+
+
 def config_fault(text):
     return lambda folder: (folder / "config.json").write_text(text)
 
@@ -119,6 +125,7 @@ FAULTS = {
     "truncated": (weights_fault(cut), "is damaged"),
     "empty": (weights_fault(lambda path: path.write_bytes(b"")), "is damaged"),
     "not a number": (lambda f: poison(f, math.nan), "no finite numbers"),
+    "too large": (doubles_fault, "no finite numbers"),
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "foreign": (config_fault('{"model_type": "bart"}'), "of type 'bart'"),
     "without a type": (config_fault("{}"), "of type None"),
@@ -203,8 +210,8 @@ def saved(tmp_path):
     return tmp_path / "c", other, adam(other)
 
 
-def test_a_model_does_not_replace_a_checkpoint(saved):
-    with pytest.raises(UserError, match="also holds optimizer.safetensors, progress"):
+def test_a_model_replaces_nothing(saved):
+    with pytest.raises(UserError, match="exists already: choose another folder"):
         save_model(saved[0], new_model(), data()[0])
     assert load_checkpoint(*saved) == {"step": 1}
 
@@ -316,7 +323,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing_
         real(*args)
 
     monkeypatch.setattr(checkpoint, "save_file", full)
-    for name in ("c", "d"):
+    for name in ("d", "e"):
         calls.clear()
         with pytest.raises(ValueError, match="No space left.*free some space"):
             save_checkpoint(tmp_path / name, *newer, {"step": 2})

@@ -110,6 +110,10 @@ def test_translate_reads_standard_input(run, model, monkeypatch, arguments):
     packed = io.BytesIO(gzip.compress(b"March 3\n"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(packed))
     refused(run("translate", "-m", model), "packed by gzip")
+    endless = io.TextIOWrapper(io.BytesIO(b"a" * 2**24))
+    monkeypatch.setattr(sys, "stdin", endless)
+    refused(run("translate", "-m", model), "line 1 is longer than 1,048,576 bytes")
+    assert endless.buffer.tell() < 2**22
 
 
 @pytest.mark.parametrize(("interrupt", "status"), [(False, 0), (True, 130)])

@@ -1,5 +1,9 @@
 """CTranslate2 computes our scores and writes our translations."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from exporting import (
@@ -151,3 +155,17 @@ def test_what_the_engine_cannot_do_is_refused(ctranslate2):
     for device in ("mps", "cuda:97"):
         with pytest.raises(UserError, match=f"can't run in float32 on {device} "):
             CTranslate2Engine(model, tokenizer, device=device)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_forked_process_translates_and_ends():
+    code = """
+import os, sys
+from annotated_transformer import load
+translator = load("phrasebook-en-de", engine="ctranslate2", device="cpu")
+before = translator.translate("two hours ago")
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+sys.exit(translator.translate("two hours ago") != before)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -58,7 +58,7 @@ def test_nothing_is_replaced_and_nothing_half_written(tmp_path, monkeypatch):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "config.json").write_text("{}")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ValueError, match="full holds other files"):
+    with pytest.raises(ValueError, match="full exists already"):
         export_marian(model, tokenizer, tmp_path / "full")
     for path in ("file", "file/below"):
         with pytest.raises(ValueError, match="can't be written"):
@@ -191,7 +191,7 @@ def test_marian_refuses_what_it_cannot_express(tmp_path, changes, words):
             ["--quantization", "marian --help"],
         ),
         (["ctranslate2", "-o", "x", "--quantization", "int9"], ["int9", "int8"]),
-        (["marian", "-o", str(Path(__file__).parent)], ["tests", "holds other files"]),
+        (["marian", "-o", str(Path(__file__).parent)], ["tests", "exists already"]),
     ],
     ids=lambda value: " ".join(value[:1]),
 )

@@ -16,11 +16,6 @@ from annotated_transformer.files import (
 )
 
 
-def anything(folder: Path) -> bool:
-    """As if each folder had been written here."""
-    return True
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -46,40 +41,29 @@ def test_a_run_where_a_model_was_meant_gets_a_hint(tmp_path):
         read_json(tmp_path / "config.json")
 
 
-def test_a_folder_is_replaced_whole(tmp_path):
-    final = tmp_path / "folder"
-    for text in ("old", "new"):
-        with whole_folder(final, anything, "test") as draft:
-            (draft / "a").write_text(text)
-            assert not (final / "a").exists() or (final / "a").read_text() == "old"
-    assert (final / "a").read_text() == "new"
-    assert names(tmp_path) == ["folder"]
-
-
-def test_a_failure_leaves_the_old_folder_and_no_draft(tmp_path):
+def test_a_folder_is_there_whole_or_not_at_all(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
-    (final / "a").write_text("old")
+    with whole_folder(final, "test") as draft:
+        (draft / "a").write_text("new")
+        assert not names(final)
+    assert names(final) == ["a", "manifest.json"]
     with pytest.raises(UserError, match="free some space"):
-        with whole_folder(final, anything, "test") as draft:
+        with whole_folder(tmp_path / "other", "test") as draft:
             (draft / "a").write_text("half")
             raise OSError(28, "No space left on device")
-    assert (final / "a").read_text() == "old"
     assert names(tmp_path) == ["folder"]
 
 
-def test_a_foreign_folder_is_left_alone(tmp_path):
+def test_a_folder_that_is_there_is_left_alone(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
     (final / "thesis.tex").write_text("all of it")
-    for ours in (None, lambda folder: False):
-        with pytest.raises(UserError, match="holds other files"):
-            with whole_folder(final, ours, "test"):
+    for place in (final, final / "thesis.tex"):
+        with pytest.raises(UserError, match="exists already: choose another folder"):
+            with whole_folder(place, "test"):
                 pass
-    with pytest.raises(UserError, match="also holds thesis.tex"):
-        with whole_folder(final, anything, "test") as draft:
-            (draft / "a").write_text("new")
-    assert names(final) == ["thesis.tex"]
+    assert names(final) == ["thesis.tex"] and names(tmp_path) == ["folder"]
 
 
 def test_nothing_is_written_through_a_link(tmp_path):
@@ -92,29 +76,11 @@ def test_nothing_is_written_through_a_link(tmp_path):
         with pytest.raises(UserError, match=f"{link} is a link"):
             write_whole(tmp_path / link, b"new")
     with pytest.raises(UserError, match="folder-link is a link"):
-        with whole_folder(tmp_path / "folder-link", anything, "test"):
+        with whole_folder(tmp_path / "folder-link", "test"):
             pass
     assert (tmp_path / "file").read_text() == "old"
     assert not (tmp_path / "missing").exists() and not names(tmp_path / "real")
     write_whole(tmp_path / "folder-link" / "a", b"in a folder that a link leads to")
-
-
-def test_a_writer_repairs_and_a_reader_says_what_happened(tmp_path):
-    final, aside = tmp_path / "folder", tmp_path / ".old-folder"
-    with whole_folder(final, anything, "test") as draft:
-        (draft / "config.json").write_text("{}")
-    final.rename(aside)
-    with pytest.raises(UserError, match=f"rename {aside} to {final}"):
-        read_json(final / "config.json")
-    assert names(tmp_path) == [".old-folder"]
-    with pytest.raises(RuntimeError), whole_folder(final, anything, "test"):
-        raise RuntimeError
-    assert names(tmp_path) == ["folder"]
-    aside.mkdir()
-    with whole_folder(final, anything, "test") as draft:
-        (draft / "config.json").write_text("[]")
-        (draft / "manifest.json").write_text("{}")
-    assert names(tmp_path) == ["folder"]
 
 
 def test_what_killed_processes_left_is_swept_up(tmp_path):

@@ -10,6 +10,7 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -296,3 +297,41 @@ def test_the_first_use_of_a_term_leads_to_the_glossary():
         same := [{"cell_type": "markdown", "source": [text]}], "model/attention"
     )
     assert same[0]["source"] == text
+
+
+# -- what is published -----------------------------------------------------------------
+
+
+def jobs(name: str) -> dict:
+    workflow = ROOT / ".github" / "workflows" / f"{name}.yml"
+    return yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"]
+
+
+def test_the_book_is_made_with_the_versions_of_the_constraints():
+    text = (ROOT / ".github" / "release" / "book.txt").read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^(\S+)==(\S+)", text, flags=re.M))
+    pins = dict(line.split("==") for line in PINS)
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    both = pins.keys() & locked.keys()
+    assert len(both) > 150 and all(pins[name] == locked[name] for name in both)
+
+
+@pytest.mark.parametrize(("name", "job"), [("release", "wheel"), ("ci", "book")])
+def test_nothing_that_is_published_is_made_by_what_has_no_hash(name, job):
+    steps = jobs(name)[job]["steps"]
+    lines = [line for step in steps for line in step.get("run", "").splitlines()]
+    installs = [line for line in lines if "pip install" in line]
+    assert installs and not any("dist/" in line for line in lines)
+    for line in installs:
+        assert "--require-hashes" in line or line.endswith(
+            "--no-deps --no-build-isolation -e ."
+        )
+
+
+def test_what_runs_unpinned_at_a_release_has_no_rights():
+    for name, job in jobs("release").items():
+        rights = job["permissions"]
+        runs = any(
+            "annotated-transformer" in step.get("run", "") for step in job["steps"]
+        )
+        assert not (runs and rights), name

@@ -224,7 +224,7 @@ FAULTS = {
     "no weights": (write("model.safetensors", b"1234"), "damaged"),
     "pattern": (
         change("tokenizer.json", pre_tokenizer=SPLIT),
-        "a pattern that repeats a group",
+        "a pattern that is none of this package's",
     ),
     "id outside": (
         change("tokenizer.json", post_processor=ENDS),

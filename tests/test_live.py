@@ -717,6 +717,49 @@ def test_a_text_is_never_cut_and_no_stale_answer_stays(window):
     assert window.run("document.getElementById('live-own').value") == RIGHT
 
 
+# A run as it may be saved, and what a hostile one has in place of its parts.
+SAVED = {
+    "text": "hi",
+    "worth": {"cross.0.0": 1},
+    "tree": [{"step": 0}, {"step": 1, "parent": 0}],
+    "config": {"N": 3, "h": 4, "d_model": 128, "d_ff": 512, "max_length": 256},
+}
+HOSTILE = [
+    ({"config": SAVED["config"] | {"N": 10**9}}, "N is 1000000000"),
+    ({"config": SAVED["config"] | {"h": "4"}}, "its h is 4"),
+    ({"tree": [{"step": 0}, {"step": 10**9, "parent": 0}]}, "steps doesn't fit"),
+    ({"tree": {"length": 10**9}}, "isn’t a file"),
+    ({"looks": {"rows": 2**50, "columns": 1, "bytes": "AAAA"}}, "numbers don't fit"),
+]
+
+
+def refusal(module: str, code: str, given: object) -> str:
+    """The message of the error that some code throws with a script of the page."""
+    script = f"""
+const found = require({json.dumps(str(SCRIPT.with_name(module)))});
+const given = {json.dumps(given)};
+try {{ {code}; }} catch (error) {{ console.log(error.message); }}"""
+    command = [NODE, "-e", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@needs_node
+@pytest.mark.parametrize(("change", "words"), HOSTILE)
+def test_a_saved_run_that_would_freeze_the_page_is_refused(change, words):
+    code = "found.savedRun.checkRun(found.savedRun.unpacked(given))"
+    assert refusal("saved-run.js", code, SAVED) == ""
+    assert words in refusal("saved-run.js", code, SAVED | change)
+
+
+@needs_node
+def test_a_tensor_that_its_file_does_not_hold_is_refused():
+    about = {"x": {"dtype": "F32", "shape": [2**50], "data_offsets": [0, 2**50]}}
+    header = json.dumps(about).encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(16)
+    code = "found.read(Uint8Array.from(given).buffer, { config: {} })"
+    assert "tensor x isn't of the shape" in refusal("transformer.js", code, [*data])
+
+
 # What a reader makes of the page, and what a friend then sees.
 STATE = """["source", "output", "changed-output", "changed-source", "beam-value"]
   .map((name) => document.getElementById(`live-${name}`))

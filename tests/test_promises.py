@@ -1,9 +1,11 @@
 """What the page of promises says of folders: verified, bounded, one line."""
 
+import io
 import json
 import os
 import shutil
 import struct
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import torch
 from tiny_run import data, refused
 
 from annotated_transformer import UserError, load, verify
+from annotated_transformer.after.classifier import ClassifierConfig
+from annotated_transformer.after.text_classifier import new_classifier
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_json
@@ -165,9 +169,8 @@ def test_a_pipe_where_a_file_should_be_is_refused_at_once(folder, name, run):
 
 
 def test_a_device_is_no_json_file(tmp_path):
-    (tmp_path / "config.json").symlink_to("/dev/zero")
     with pytest.raises(UserError, match="no regular file"):
-        read_json(tmp_path / "config.json")
+        read_json(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[31mb", "a\u202eb", "a\rb"])
@@ -175,6 +178,35 @@ def test_an_odd_name_neither_splits_nor_colours_the_line(tmp_path, name, run):
     (tmp_path / name).mkdir()
     status, _, err = run("translate", "-m", tmp_path / name, PHRASE)
     assert status == 2 and err.endswith("\n") and err[:-1].isprintable()
+
+
+class Terminal(io.StringIO):
+    """Somebody looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_no_control_characters(folder, run, monkeypatch):
+    """A model's card has some, shown on a terminal and kept in a file."""
+    odd, shown = "a\x1b[31mb\x9bc\u202ed", r"a\x1b[31mb\x9bc\u202ed"
+    (folder / "card.md").write_text(f"# {odd}\n\ttwo\n", encoding="utf-8")
+    assert f"# {odd}\n\ttwo\n" in run("info", folder)[1]
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    run("info", folder)
+    assert f"# {shown}\n\ttwo\n" in terminal.getvalue()
+
+
+def test_a_class_with_a_line_break_is_one_line(tmp_path, run):
+    classes = ("good\nbad", "b\x1b[31m")
+    sizes = dict(N=1, d_model=16, d_ff=16, h=2, vocab_size=50)
+    config = ClassifierConfig(**sizes, classes=classes)
+    model = new_classifier(["a text", "two"] * 9, config)
+    model.save_pretrained(tmp_path / "model")
+    out = run("classifier", "predict", tmp_path / "model", "a text")[1]
+    assert out.count("\n") == 1 and out[:-1].replace("\t", " ").isprintable()
+    assert "\x1b" not in repr(load(tmp_path / "model"))
 
 
 # -- sizes -----------------------------------------------------------------------------
@@ -191,6 +223,16 @@ def test_a_model_that_has_no_room_is_refused_before_it_is_built(sizes, run, tmp_
     out = tmp_path / "run"
     status, _, err = run("train", "phrasebook", *settings, "--out", out)
     assert status == 2 and "GB of memory" in err and not out.exists()
+
+
+@pytest.mark.parametrize("name", ["transformer", "language-model"])
+def test_layers_without_tensors_are_not_told_of(folder, run, name):
+    sizes = {"N": 100_000, "d_model": 16, "h": 2, "vocab_size": 100}
+    about = {"N": 100_000} if name == "transformer" else {"model_type": name} | sizes
+    if name != "transformer":
+        (folder / "config.json").write_text("{}")
+    edit_json(folder / "config.json", lambda config: config.update(about))
+    refused(run("info", folder), "layers and there are")
 
 
 def test_a_sparse_file_of_a_terabyte_is_refused_unread(folder):

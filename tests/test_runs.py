@@ -94,16 +94,6 @@ def test_training_without_a_folder_is_the_same(name, tmp_path):
     assert all(torch.equal(final[n], p) for n, p in task.model.named_parameters())
 
 
-def test_a_full_disk_is_told_before_the_run(tmp_path, monkeypatch):
-    from annotated_transformer.training import run_state
-
-    monkeypatch.setattr(
-        run_state, "disk_usage", lambda _: type("Disk", (), {"free": 9})
-    )
-    with pytest.raises(UserError, match="checkpoints take .* and 0.0 GB are free"):
-        run("series", tmp_path / "r")
-
-
 def test_sharding_is_for_translation(tmp_path):
     with pytest.raises(UserError, match="sharded is for translation models"):
         run("series", tmp_path / "r", sharded=True)

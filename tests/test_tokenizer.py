@@ -282,12 +282,58 @@ def steps(count: int, content: str, pattern: str = "A") -> dict:
     return {"normalizer": {"type": "Sequence", "normalizers": [step] * count}}
 
 
+def step(kind: str, **fields) -> dict:
+    return {"normalizer": {"type": kind, **fields}}
+
+
+def twice(kind: str) -> dict:
+    fields = {"add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    both = [{"type": kind, **fields}] * 2
+    return {"pre_tokenizer": {"type": "Sequence", "pretokenizers": both}}
+
+
+def table(**fields) -> dict:
+    known = {"type": "BPE", "vocab": {"[unk]": 0}, "merges": [], "unk_token": "[unk]"}
+    return {"model": known | fields}
+
+
+EOS_PIECE = {"SpecialToken": {"id": "[eos]", "type_id": 0}}
+TEXT_PIECE = {"Sequence": {"id": "A", "type_id": 0}}
+RECURSIVE = r"(?<n>a+)\g<n>+\g<n>+b"
+
+
+def template(pieces: list) -> dict:
+    eos = {"[eos]": {"id": "[eos]", "ids": [2], "tokens": ["[eos]"]}}
+    step = {"type": "TemplateProcessing", "single": pieces, "pair": []}
+    return {"post_processor": step | {"special_tokens": eos}}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (steps(28, "AA"), "has more than 16 steps"),
-        (steps(9, "AA"), "make a text 512 times as long"),
-        (steps(2, "A" * 1000), "make a text 1000000 times as long"),
+        (steps(28, "A"), "has more than 16 steps"),
+        (steps(1, "AA"), "a replacement that makes a text longer"),
+        (steps(1, "A", ""), "a replacement that makes a text longer"),
+        (step("Prepend", prepend="b" * 20_000_000), "a text or a list longer than 64"),
+        (
+            step("Replace", pattern={"Regex": "a?" * 20}, content=""),
+            "a pattern that is",
+        ),
+        (
+            step("Replace", pattern={"Regex": RECURSIVE}, content=""),
+            "a pattern that is",
+        ),
+        (twice("ByteLevel"), "two of ByteLevel"),
+        (template([EOS_PIECE] * 1_000_000), "a text or a list longer than 64"),
+        (template([TEXT_PIECE] * 2), "a template that doesn't hold the text once"),
+        (table(unk_token="nope"), "no token 'nope' for what is unknown"),
+        (
+            table(type="WordPiece", max_input_chars_per_word=2**40),
+            "more than 1,000 char",
+        ),
+        (table(vocab={"b" * 10_000: 0}), "a token of more than 1,024 characters"),
+        (table(type="Unigram"), "a table of type 'Unigram'"),
+        ({"decoder": {"type": "CTC"}}, "a step of type 'CTC'"),
         ({"normalizer": {"type": "Precompiled"}}, "a step of type 'Precompiled'"),
         ({"normalizer": {"type": "Replace"}}, "not a readable tokenizer"),
         ({"normalizer": 7}, "not a readable tokenizer"),

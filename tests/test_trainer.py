@@ -316,6 +316,14 @@ def spoil_progress(folder: Path, text: str) -> None:
     (checkpoints(folder)[-1] / "progress.json").write_text(text)
 
 
+def log_of(folder: Path, data: bytes | None) -> None:
+    """Write another log, or a pipe that nobody writes to."""
+    (folder / "log.jsonl").unlink()
+    (folder / "log.jsonl").write_bytes(data) if data else os.mkfifo(
+        folder / "log.jsonl"
+    )
+
+
 def retell(folder: Path, **changes) -> None:
     """Change the progress that the newest checkpoint tells."""
     about = json.loads((checkpoints(folder)[-1] / "progress.json").read_text())
@@ -329,7 +337,21 @@ def retell(folder: Path, **changes) -> None:
     (lambda f: (f / "log.jsonl").write_text("hello\n"), "line 1: no log record"),
     (lambda f: retell(f, step=11), "is of update 11.*delete"),
     (lambda f: retell(f, step=10**400), "step is 1000.*delete"),
-    (lambda f: retell(f, position=10**30), "is not of this data"),
+    (lambda f: retell(f, position=10**30), "position is 1000.*no run.*delete"),
+    (lambda f: retell(f, position=-3), "position is -3.*delete"),
+    (lambda f: retell(f, position=0.5), "(?s)position.*0.5.*delete"),
+    (lambda f: retell(f, position=12), "is not of this data"),
+    (lambda f: retell(f, epoch=10**9), "epoch is 1000000000.*delete"),
+    (lambda f: retell(f, tokens=True), "tokens is True.*delete"),
+    (lambda f: retell(f, best_loss="x"), "(?s)best_loss.*'x'.*delete"),
+    (lambda f: retell(f, best_loss=float("nan")), "best_loss is nan.*delete"),
+    (lambda f: retell(f, seconds=None), "(?s)seconds.*None.*delete"),
+    (lambda f: retell(f, loss_sum=10**400), "(?s)large|loss_sum.*delete"),
+    (lambda f: log_of(f, b'{"step": 7}\n'), "line 1: no log record"),
+    (lambda f: log_of(f, b"\xff\n"), "line 1: no log record"),
+    (lambda f: log_of(f, b'{"event": "update", "step": 7, "loss": []}\n'), "line 1"),
+    (lambda f: os.truncate(f / "log.jsonl", 2**33), "log.jsonl has over 536,870,912"),
+    (lambda f: log_of(f, None), "log.jsonl is no regular file"),
     (lambda f: retell(f, colour=1), "unexpected keyword argument 'colour'.*delete"),
     (lambda f: spoil_progress(f, "[" * 10**5), "progress.json can't be read.*delete"),
 ])  # fmt: skip
@@ -345,7 +367,7 @@ def test_a_folder_that_is_not_this_run_is_refused(copied, spoil, message):
 
 def test_a_log_ahead_of_its_checkpoint_is_cut(whole, copied):
     log = copied / "log.jsonl"
-    log.write_text(log.read_text() + '{"event": "update", "step": 13}\n{"eve')
+    log.write_text(log.read_text() + '{"event": "data", "step": 13}\n{"eve')
     goes_on(copied, whole)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from tokenizers import Tokenizer
 
-from ..data.text_tokenizer import TextTokenizer, read_text_tokenizer
+from ..data.text_tokenizer import TextTokenizer, encode_texts, read_text_tokenizer
 from ..decoding.checks import as_list, check_numbers
 from ..errors import UserError
 from ..pretrained import PretrainedModel
@@ -52,7 +52,10 @@ class MaskFiller(PretrainedModel):
 
     @torch.inference_mode()
     def _fill(self, text: str, count: int) -> list[Gap]:
-        gap, ids = self.tokenizer.token_to_id(MASK), self.tokenizer.encode(text).ids
+        gap, (ids,) = (
+            self.tokenizer.token_to_id(MASK),
+            encode_texts(self.tokenizer, [text]),
+        )
         gaps = [place for place, token in enumerate(ids) if token == gap]
         if not gaps:
             raise UserError("the text has no gap: write [MASK] where a word is missing")

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..data.images import read_idx
 from ..errors import UserError
 
+LONGEST_SIDE = 2**16  # pixels
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 
 
@@ -95,6 +96,8 @@ def grey_picture(
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             if isinstance(picture, str | Path):
                 with Image.open(picture, formats=FORMATS) as opened:
+                    if max(opened.size) > LONGEST_SIDE:
+                        raise ValueError(f"a side of more than {LONGEST_SIDE:,} pixels")
                     grey = opened.convert("L").resize((width, height))
             else:
                 grey = picture.convert("L").resize((width, height))

@@ -1,14 +1,20 @@
 """How far a file is: each part of the reader's module checked."""
 
+import json
+import os
 import sys
 import traceback
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from subprocess import PIPE, Popen
+from threading import Event, Timer
 from types import ModuleType
+from typing import Any
 
 from ..errors import UserError
 from . import heads, learning, stacks, sublayers
-from .verdict import NOT_YET, Verdict
+from .verdict import Verdict
 
 # What a reader writes, in the order of the chapters.
 CHECKS = {
@@ -31,16 +37,57 @@ CHECKS = {
 }
 
 
+SECONDS = 60  # for the import of a file, and for each part
+
+
 def progress(path: str | Path) -> dict[str, Verdict]:
     """The verdict on each part, by the name that it has in the file.
 
-    The file is run, as an import runs it. Raises: UserError for one that can't be.
+    The file is run, as an import runs it, in a process of its own; a part that ends the
+    process or takes more than a minute gets a verdict that says so, and the next one a
+    new process. Raises: UserError for a file that can't be run.
     """
-    module = import_file(Path(path))
-    return {
-        name: check(getattr(module, name)) if hasattr(module, name) else NOT_YET
-        for name, check in CHECKS.items()
-    }
+    left, verdicts = list(CHECKS), {}
+    while left:
+        imported, late = False, Event()
+        for words in _answers(Path(path), left, late):
+            if "error" in words:
+                raise UserError(words["error"])
+            if imported:
+                verdicts[left.pop(0)] = Verdict(**words)
+            imported = True
+        how = f"takes more than {SECONDS} seconds" if late.is_set() else "ends Python"
+        if not imported:
+            raise UserError(f"{path} can't be imported: it {how}")
+        if left:
+            name = left.pop(0)
+            verdicts[name] = Verdict(f"{name} {how}, so that it can't be checked.")
+    return verdicts
+
+
+def _answers(path: Path, names: list[str], late: Event) -> Iterator[dict[str, Any]]:
+    """The answers of a child process, which is ended, and `late` set, if none comes."""
+    command = [sys.executable, "-P", "-m", f"{__package__}.child", str(path), *names]
+    home = str(Path(__file__).parents[2])  # of this package
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    with Popen(command, stdout=PIPE, encoding="utf-8", env=env) as child:
+
+        def end() -> None:
+            late.set()
+            child.kill()
+
+        try:
+            while True:
+                timer = Timer(SECONDS, end)
+                timer.start()
+                line = child.stdout.readline() if child.stdout else ""
+                timer.cancel()
+                if not line.endswith("\n"):
+                    return
+                yield json.loads(line)
+        finally:
+            child.kill()
 
 
 def import_file(path: Path) -> ModuleType:
@@ -57,7 +104,9 @@ def import_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a SystemExit, too
         last = " ".join(traceback.format_exception_only(error)[-1].split())
         lines = [
             frame.lineno

@@ -86,7 +86,7 @@ def described(value: object) -> str:
     return type(value).__name__
 
 
-def raised(call: str, error: Exception) -> str:
+def raised(call: str, error: BaseException) -> str:
     """What was called, the error's last line, and the reader's line that it came from.
 
     Lines of PyTorch and of this package are passed over.

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import escaped
 from .options import app
 from .streams import echo
 
@@ -16,8 +17,8 @@ def check(
     """Check a Transformer that you write yourself, part by part.
 
     One line for each part: done, not yet written, or the first thing that is wrong.
-    This runs the file, in this process, as `import` does. Status 0 when every part is
-    right, 1 when one isn't.
+    This runs the file, as `import` does, in a process of its own, which has a minute
+    for each part. Status 0 when every part is right, 1 when one isn't.
 
     **Example**
 
@@ -27,7 +28,7 @@ def check(
 
     verdicts = progress(file)
     for name, verdict in verdicts.items():
-        echo(f"{name:24}{'done' if verdict else verdict}")
+        echo(f"{name:24}{'done' if verdict else escaped(str(verdict))}")
     done = sum(map(bool, verdicts.values()))
     echo(f"{done} of {len(verdicts)} parts are right")
     if done < len(verdicts):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import escaped
 from ..model_names import SHIPPED
 from .opening import import_torch, open_translator
 from .options import Device, Model, Page, Strict, app, preset_names
@@ -75,7 +76,7 @@ def info(
     config, found = find_config(name)
     rows = {"model": name} | {n: str(v) for n, v in config.to_dict().items()}
     for title, value in {**rows, **costs(config, found)}.items():
-        echo(f"{title:<30}  {value}")
+        echo(f"{title:<30}  {escaped(value)}")
     if found and (card := read_card(found.folder)):
         echo(f"\n{card.rstrip()}")
 
@@ -85,7 +86,10 @@ def costs(config: Any, found: "SavedModel | None") -> dict[str, str]:
     from ..decoding.engines import choose_engine
     from ..model.config import TransformerConfig
     from ..model.costs import flops, parameters_by_part
+    from ..training.checkpoint import check_layers, count_tensors
 
+    if found:
+        check_layers(config, count_tensors(found.folder), found.folder)
     if found and found.model_type != "transformer":
         parameters, work = found.parameters(), None
     else:

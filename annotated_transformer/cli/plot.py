@@ -1,5 +1,6 @@
 """`plot`: a run's log as a picture."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ def plot(
 
     `annotated-transformer plot runs/phrasebook --out phrasebook.svg`
     """
+    from ..files import write_whole
     from ..training.log import Log
 
     if not (run / "run.json").exists():
@@ -32,8 +34,10 @@ def plot(
 
     picture = out or run / "curves.png"
     validate_outputs(picture, reads=[run / "log.jsonl", run / "run.json"])
+    drawn = BytesIO()
     try:
-        training_curves(records).savefig(picture)
+        training_curves(records).savefig(drawn, format=picture.suffix[1:] or "png")
     except (OSError, ValueError) as error:
         raise UserError(f"{picture} can't be written ({error})") from None
+    write_whole(picture, drawn.getvalue())
     echo(f"wrote {picture}")

@@ -7,13 +7,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..data.text_files import read_lines
-from ..errors import UserError
+from ..data.text_files import LONGEST_LINE, read_lines
+from ..errors import UserError, escaped
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print a line to standard output, or to standard error."""
-    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+    """Print a text to standard output, or to standard error.
+
+    A terminal gets control characters but line breaks and tabs written out; a file or a
+    pipe gets the text as it is.
+    """
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        text = re.sub(r"[^\n\t]+", lambda part: escaped(part[0]), text)
+    print(text, file=stream, flush=True)
 
 
 def echo_on(text: str) -> None:
@@ -69,11 +76,19 @@ def given_lines(text: str | None, path: Path | None) -> Iterator[str]:
 def standard_input() -> Iterator[str]:
     """The lines of standard input, as they come.
 
-    Raises: UserError for bytes that are not UTF-8.
+    Raises: UserError for bytes that are not UTF-8, and for a line of more than a
+    megabyte.
     """
     if sys.stdin is None:
         raise UserError("standard input is closed: give a text or --input")
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    most = LONGEST_LINE + 1
+    lines = iter(lambda: sys.stdin.buffer.readline(most), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) == most:
+            raise UserError(
+                f"standard input, line {number} is longer than {LONGEST_LINE:,} bytes: "
+                "break it into lines"
+            )
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from ..errors import escaped
 from .opening import import_torch
 from .options import (
     MARKUP,
@@ -150,7 +151,7 @@ def predict_classes(
         while texts := list(islice(lines, 1 if live else 64)):
             for row in classifier.probabilities(texts):
                 best = int(row.argmax())
-                echo(f"{classifier.classes[best]}\t{row[best]:.3f}")
+                echo(f"{escaped(classifier.classes[best])}\t{row[best]:.3f}")
 
 
 @GROUPS["language-model"].command("generate")
@@ -204,7 +205,7 @@ def fill(
         for line in lines:
             for number, best in enumerate(filler.fill(line, count), start=1):
                 for token, chance in best:
-                    echo(f"{number}\t{token}\t{chance:.1%}")
+                    echo(f"{number}\t{escaped(token)}\t{chance:.1%}")
 
 
 @GROUPS["masked-language-model"].command("fine-tune")

@@ -22,7 +22,13 @@ from ..errors import UserError
 from ..files import CARD, read_card, read_json, write_json, write_whole
 from ..model.config import BOS, EOS, PAD, UNK
 from .tidying import ADDRESS, HIDDEN, tidied
-from .tokenizer_files import check_ids, check_trainable, read_tokenizer
+from .tokenizer_files import (
+    check_ids,
+    check_trainable,
+    decode_rows,
+    encode_texts,
+    read_tokenizer,
+)
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]+")  # all but tabs
 
@@ -127,12 +133,12 @@ class PairTokenizer:
     def encode_source(self, texts: list[str]) -> list[list[int]]:
         """Source ids of each text, ending in [eos]."""
         prepared = self.prepare_source(texts)
-        return [row.ids for row in self.source.encode_batch_fast(prepared)]
+        return encode_texts(self.source, prepared)
 
     def encode_target(self, texts: list[str]) -> list[list[int]]:
         """Target ids of each text, without [bos], ending in [eos]."""
         prepared = self.prepare(texts, self.tgt_lang)
-        return [row.ids for row in self.target.encode_batch_fast(prepared)]
+        return encode_texts(self.target, prepared)
 
     def decode(self, ids: list[list[int]], detokenize: bool = True) -> list[str]:
         """Target text of each row of ids.
@@ -141,7 +147,7 @@ class PairTokenizer:
         and control characters of a vocabulary become spaces: a text stays one line.
         """
         rows = [[i for i in row if i not in (PAD, BOS, EOS)] for row in ids]
-        texts = self.target.decode_batch(rows, skip_special_tokens=False)
+        texts = decode_rows(self.target, rows)
         texts = [CONTROLS.sub(" ", text) for text in texts]
         running = self.moses and detokenize
         return moses_detokenize(texts, self.tgt_lang) if running else texts

@@ -1,6 +1,5 @@
 """The tokenizer of a text: ids and back, and its file."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +7,8 @@ from tokenizers import Tokenizer
 
 from ..errors import UserError
 from ..files import write_whole
-from .tokenizer_files import check_ids, read_tokenizer
+from .tokenizer_files import check_ids, decode_rows, read_tokenizer
+from .tokenizer_files import encode_texts as encode_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class TextTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text. Raises: UserError for a character that has none."""
-        ids = self.tokenizer.encode(text).ids
+        (ids,) = encode_texts(self.tokenizer, [text])
         if self.decode(ids) != text:
             known = self.tokenizer.get_vocab()
             strange = next(letter for letter in text if letter not in known)
@@ -36,16 +36,11 @@ class TextTokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids; bytes that are no UTF-8 become replacement characters."""
-        return self.tokenizer.decode(ids, skip_special_tokens=False)
+        return decode_rows(self.tokenizer, [ids])[0]
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json. Raises: UserError if it can't be written."""
         write_whole(Path(folder) / "tokenizer.json", self.tokenizer.to_str().encode())
-
-
-def encode_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> list[list[int]]:
-    """Texts as rows of ids, as long as they are."""
-    return [each.ids for each in tokenizer.encode_batch(list(texts))]
 
 
 def read_text_tokenizer(folder: Path, vocab_size: int) -> TextTokenizer:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from ..files import MANIFEST, check_regular, read_json, whole_folder, write_json
+from ..files import check_regular, read_json, whole_folder, write_json
 from ..model.config import BOS, PAD
 from .pair_tokenizer import PairTokenizer
 
@@ -66,8 +66,8 @@ class TokenizedPairs:
         """Tokenize pairs as they stream by, into memory or into files of `folder` that
         are then memory-mapped.
 
-        Raises: UserError if no pairs are left, or the folder holds something else or
-        can't be written.
+        Raises: UserError if no pairs are left, or the folder is there already or can't
+        be written.
         """
         if folder is not None:
             folder = Path(folder).resolve()  # the working directory may be replaced
@@ -146,16 +146,9 @@ def _write_folder(
 ) -> None:
     """Write tokenized pairs into a folder that appears only when it is complete.
 
-    Raises: UserError if it holds other files, can't be written, or no pairs are left.
+    Raises: UserError if it is there already, can't be written, or no pairs are left.
     """
-
-    def ours(found: Path) -> bool:
-        names = {path.name for path in found.iterdir()}
-        return "pairs.json" in names <= {"pairs.json", MANIFEST, *ARRAYS} and bool(
-            names & ARRAYS
-        )
-
-    with whole_folder(folder, ours, "TokenizedPairs.build") as draft:
+    with whole_folder(folder, "TokenizedPairs.build") as draft:
         paths = draft / "src.tokens", draft / "tgt.tokens"
         with paths[0].open("wb") as src, paths[1].open("wb") as tgt:
             offsets, dropped = _tokenize(pairs, tokenizer, (src, tgt), max_length)

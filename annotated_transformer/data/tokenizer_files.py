@@ -1,8 +1,7 @@
 """Tokenizer files, ours and those of other programs, read with care."""
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ from ..model.config import BOS, EOS, PAD, UNK
 SPECIAL = {"[pad]": PAD, "[bos]": BOS, "[eos]": EOS, "[unk]": UNK}
 
 MOST_STEPS = 16
-MOST_GROWTH = 64  # times the text, by all replacements together
+LONGEST = 64  # characters of a string in a step, entries of a list
+LONGEST_TOKEN = 1024  # characters
+LONGEST_WORD = 1000  # characters that WordPiece looks at
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 NESTED = ("normalizers", "pretokenizers", "processors", "decoders")
 STEPS = frozenset(
@@ -26,6 +27,11 @@ STEPS = frozenset(
     Punctuation Digits Split TemplateProcessing BertProcessing RobertaProcessing
     WordPiece BPEDecoder ByteFallback Fuse""".split()
 )
+
+
+# The patterns of the tokenizers that this package makes. GPT-2's has none in its file.
+PATTERNS = {r"\z", r"▁\z", r"\A▁", r"[^▁]*▁", r"[\s\x1c-\x1f]+", r"[\s\S]"}
+PATTERNS |= {r"▁?[\p{L}\p{M}]+|▁?\p{N}|▁?[^▁\p{L}\p{M}\p{N}]+|▁"}
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -40,45 +46,74 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def parse_tokenizer(text: str, path: Path) -> Tokenizer:
     """The tokenizer that the JSON of a file describes.
 
-    Raises: UserError if it is damaged, or asks for a step of an unknown type, too many
-    steps, or replacements that let a text grow.
+    Raises: UserError if it is damaged, or asks for a step of an unknown type, for too
+    many steps, or for what might take long or let a text grow.
     """
     with tokenizer_errors(path):
-        if fault := _fault(json.loads(text)):
+        settings = json.loads(text)
+        if fault := _fault_of_steps(settings) or _fault_of_model(settings["model"]):
             raise UserError(f"{path} {fault}: take another tokenizer")
         return plain(Tokenizer.from_str(text))
 
 
-def _fault(settings: dict[str, Any]) -> str:
-    """What keeps a tokenizer from being used; nothing for a sound one."""
-    pending, count, growth = [settings.get(part) for part in PARTS], 0, 1.0
-    while pending:
-        if (step := pending.pop()) is None:
-            continue
-        count += 1
-        if step["type"] not in STEPS:
-            return f"has a step of type {step['type']!r}, which is not read here"
-        if count > MOST_STEPS:
-            return f"has more than {MOST_STEPS} steps"
-        if re.search(r"\)[*+{]", step.get("pattern", {}).get("Regex", "")):
-            return "has a pattern that repeats a group, which may take for ever"
-        if step["type"] == "Replace":
-            growth *= _growth(step)
-        pending += [each for name in NESTED for each in step.get(name, [])]
-    if growth > MOST_GROWTH:
-        return f"has replacements that make a text {growth:.0f} times as long"
-    model = settings["model"]
-    whole = any(len(name) > 1 and "[" not in name for name in model["vocab"])
-    merges = model.get("type") != "BPE" or not whole or model["merges"]
-    return "" if merges else "has no merges"
+def _fault_of_steps(settings: dict[str, Any]) -> str:
+    """What keeps a tokenizer's steps from being taken; nothing for sound ones."""
+    count = 0
+    for part in PARTS:
+        pending, types = [settings.get(part)], []
+        while pending:
+            if (step := pending.pop()) is None:
+                continue
+            types.append(step["type"])
+            inner = [each for name in NESTED for each in step.pop(name, [])]
+            if fault := _fault_of_step(step):
+                return fault
+            pending += inner
+        count += len(types)
+        if count > MOST_STEPS or types.count("ByteLevel") > 1:
+            return f"has more than {MOST_STEPS} steps, or two of ByteLevel in a part"
+    return ""
 
 
-def _growth(step: dict[str, Any]) -> float:
-    """How many times as long a replacement can make a text."""
-    pattern, content = step["pattern"], step["content"]
-    if "String" in pattern:
-        return max(1.0, len(content) / max(1, len(pattern["String"])))
-    return 1.0 + len(content)  # an expression may match between any two characters
+def _fault_of_step(step: dict[str, Any]) -> str:
+    if step["type"] not in STEPS:
+        return f"has a step of type {step['type']!r}, which is not read here"
+    if not _small(step):
+        return f"has a {step['type']} step with a text or a list longer than {LONGEST}"
+    pattern = step.get("pattern", {})
+    if isinstance(pattern, dict) and pattern.get("Regex", r"\z") not in PATTERNS:
+        return "has a pattern that is none of this package's"
+    if step["type"] == "Replace":
+        if len(step["content"]) > len(pattern.get("String", "1")):
+            return "has a replacement that makes a text longer"
+    if sum("Sequence" in each for each in step.get("single", ["Sequence"])) != 1:
+        return "has a template that doesn't hold the text once"
+    return ""
+
+
+def _small(value: Any) -> bool:
+    """Whether strings, lists and numbers, however deep inside, are short and small."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return len(value) <= LONGEST and all(map(_small, [*inner, *value]))
+    if isinstance(value, str):
+        return len(value) <= LONGEST or value in PATTERNS
+    return value is None or abs(value) < 2**24
+
+
+def _fault_of_model(model: dict[str, Any]) -> str:
+    """What keeps a tokenizer's table from being used; nothing for a sound one."""
+    vocab, unknown = model["vocab"], model.get("unk_token")
+    if (kind := model.get("type", "BPE")) not in ("BPE", "WordPiece", "WordLevel"):
+        return f"has a table of type {kind!r}, which is not read here"
+    if max(map(len, vocab), default=0) > LONGEST_TOKEN:
+        return f"has a token of more than {LONGEST_TOKEN:,} characters"
+    if model.get("max_input_chars_per_word", 0) > LONGEST_WORD:
+        return f"takes words of more than {LONGEST_WORD:,} characters"
+    if (unknown is not None or kind != "BPE") and unknown not in vocab:
+        return f"has no token {unknown!r} for what is unknown"
+    whole = any(len(name) > 1 and "[" not in name for name in vocab)
+    return "" if kind != "BPE" or not whole or model["merges"] else "has no merges"
 
 
 def plain(tokenizer: Tokenizer) -> Tokenizer:
@@ -87,12 +122,26 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.no_padding()
     if getattr(tokenizer.model, "dropout", None) is not None:
         tokenizer.model.dropout = None
-    tokenizer.decode(tokenizer.encode("A text, to see that it works.").ids)
+    for text in ("A text, to see that it works.", "", " \u2603\U0001d11e\u0301"):
+        tokenizer.decode(tokenizer.encode(text).ids)
+    tokenizer.decode_batch([[i] for i in tokenizer.get_vocab().values()])
     return tokenizer
 
 
+def encode_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> list[list[int]]:
+    """Texts as rows of ids, as long as they are. Raises: UserError if it can't."""
+    with tokenizer_errors("the model's tokenizer"):
+        return [each.ids for each in tokenizer.encode_batch_fast(list(texts))]
+
+
+def decode_rows(tokenizer: Tokenizer, rows: list[list[int]]) -> list[str]:
+    """Rows of ids as texts, special tokens included. Raises: UserError if it can't."""
+    with tokenizer_errors("the model's tokenizer"):
+        return tokenizer.decode_batch(rows, skip_special_tokens=False)
+
+
 @contextmanager
-def tokenizer_errors(path: Path) -> Iterator[None]:
+def tokenizer_errors(path: Path | str) -> Iterator[None]:
     """Whatever the library raises as it reads a file, a panic too, as a UserError."""
     try:
         yield

@@ -1,8 +1,12 @@
 """Transformers handed to CTranslate2, and searches that it makes."""
 
+import os
+from ctypes import py_object, pythonapi
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -126,6 +130,43 @@ def export_ctranslate2(
         spec.save(str(draft))
 
 
+ENGINES: "WeakSet[CTranslate2Engine]" = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """After a fork CTranslate2's threads are gone, and to work with them or to delete
+    them would wait for ever: the child keeps them as they are, and starts its own.
+    """
+    for each in ENGINES:
+        if each.translator is not None:
+            pythonapi.Py_IncRef(py_object(each.translator))
+            engine.translator = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _start(
+    model: Transformer, tokenizer: PairTokenizer, dtype: str, device: torch.device
+) -> Any:
+    """CTranslate2's translator. Raises: UserError when it lacks device or dtype."""
+    spec = ctranslate2_spec(model, tokenizer, dtype)
+    settings = dict(device_index=device.index or 0, compute_type=dtype)
+    settings |= dict(intra_threads=torch.get_num_threads())
+    try:
+        with TemporaryDirectory() as folder:  # read once, into memory
+            spec.save(folder)
+            return needed("ctranslate2").Translator(
+                folder, device=device.type, **settings
+            )
+    except (ValueError, RuntimeError) as error:
+        raise UserError(
+            f"CTranslate2 can't run in {dtype} on {device} ({error}): choose another "
+            "dtype or device"
+        ) from None
+
+
 class CTranslate2Engine:
     """A `SearchEngine` that hands the whole search to CTranslate2.
 
@@ -139,23 +180,12 @@ class CTranslate2Engine:
         dtype: str = "float32",
         device: str | torch.device = "cpu",
     ):
-        self.config, device = model.config, torch.device(device)
+        self.config = model.config
         self.source, self.target = _tokens(tokenizer.source), _tokens(tokenizer.target)
         self.ids = {token: i for i, token in enumerate(self.target)}
-        spec = ctranslate2_spec(model, tokenizer, dtype)
-        settings = dict(device_index=device.index or 0, compute_type=dtype)
-        settings |= dict(intra_threads=torch.get_num_threads())
-        try:
-            with TemporaryDirectory() as folder:  # read once, into memory
-                spec.save(folder)
-                self.translator = needed("ctranslate2").Translator(
-                    folder, device=device.type, **settings
-                )
-        except (ValueError, RuntimeError) as error:
-            raise UserError(
-                f"CTranslate2 can't run in {dtype} on {device} ({error}): choose "
-                "another dtype or device"
-            ) from None
+        self.start = partial(_start, model, tokenizer, dtype, torch.device(device))
+        self.translator = self.start()
+        ENGINES.add(self)
 
     def search(
         self, rows: list[list[int]], options: SearchOptions = SearchOptions()
@@ -200,6 +230,8 @@ class CTranslate2Engine:
     ) -> list[tuple[list[list[str]], list[float]]]:
         """The tokens of each row's hypotheses, end included, and log-probabilities."""
         barred = {self.config.pad_id, self.config.bos_id}
+        if self.translator is None:
+            self.translator = self.start()
         results = self.translator.translate_batch(
             [[self.source[i] for i in row] for row in rows],
             max_batch_size=options.batch_tokens,
@@ -222,7 +254,7 @@ class CTranslate2Engine:
         found = []
         for tokens, total in zip(texts, totals, strict=True):
             ids = [self.ids[token] for token in tokens]
-            finished = ids[-1] == self.config.eos_id
+            finished = ids[-1:] == [self.config.eos_id]
             score = total / length_penalty(len(ids), options.alpha)
             ids = ids[:-1] if finished else ids
             found.append(Hypothesis(ids, total, score, finished))

@@ -28,7 +28,7 @@ def exported_folder(
 
     Raises: UserError as `whole_folder`.
     """
-    with whole_folder(folder, None, f"export_{form}") as draft:
+    with whole_folder(folder, f"export_{form}") as draft:
         write_tokenizer(draft, tokenizer)
         text = readme(form, model, tokenizer)
         (draft / "README.md").write_text(text, encoding="utf-8")

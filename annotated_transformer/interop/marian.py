@@ -17,7 +17,7 @@ from ..model.config import TransformerConfig
 from ..model.layers import Decoder
 from ..model.transformer import Transformer, initialise
 from ..pretrained import SavedModel, find_model
-from ..training.checkpoint import MADE_BY, empty_model, write_model, written_here
+from ..training.checkpoint import MADE_BY, empty_model, write_model
 from ..translation.translator import Translator
 from .marian_tokenizer import MarianTokenizer
 from .marian_weights import (
@@ -180,11 +180,6 @@ class MarianTranslator(Translator):
         return read_marian_weights(saved.folder, config)
 
 
-def imported_here(folder: Path) -> bool:
-    """Whether `import_marian` wrote a folder, or a run that went on from its model."""
-    return written_here(folder) and find_model(folder).model_type == "marian"
-
-
 def import_marian(
     folder: str | Path,
     out: str | Path,
@@ -194,8 +189,8 @@ def import_marian(
     """Write a published Marian directory as one of our model folders.
 
     Languages named here stand in for the directory's. The weights keep their type.
-    Only an imported model is replaced. Raises: UserError naming what is missing,
-    damaged, foreign or not supported.
+    Raises: UserError naming what is missing, damaged, foreign or not supported, or for
+    a folder `out` that isn't new or empty.
     """
     saved = find_model(Path(folder))
     if saved.model_type != "marian" or MADE_BY in saved.json:
@@ -207,5 +202,5 @@ def import_marian(
     src, tgt = src_lang or tokenizer.src_lang, tgt_lang or tokenizer.tgt_lang
     tokenizer = replace(tokenizer, src_lang=src, tgt_lang=tgt)
     weights = MarianTranslator.read_weights(saved, config)
-    with whole_folder(out, imported_here, "import_marian") as draft:
+    with whole_folder(out, "import_marian") as draft:
         write_model(draft, weights, config, tokenizer)

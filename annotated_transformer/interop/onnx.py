@@ -20,7 +20,7 @@ from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
 from ..decoding.search import length_limits
 from ..errors import UserError
-from ..files import read_json, write_json
+from ..files import check_regular, read_json, write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
 from ..model.cache import KVCache
 from ..model.transformer import Transformer
@@ -219,6 +219,8 @@ def open_onnx(folder: str | Path) -> tuple[Any, Any, dict[str, Any]]:
             f"{folder} lacks {', '.join(missing)}: it was not written by "
             "`annotated-transformer export onnx`"
         )
+    for name in names:
+        check_regular(folder / name)
     try:
         encoder, step = (
             session(str(folder / name), providers=["CPUExecutionProvider"])

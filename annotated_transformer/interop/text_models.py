@@ -112,7 +112,7 @@ class PublishedTextModel(PretrainedModel):
         weights = {name: each.detach().to("cpu", dtype) for name, each in parameters}
         tensors = WeightMapping(weights, layout.stored).theirs(weights)
         tensors = {f"{layout.prefix}{name}": each for name, each in tensors.items()}
-        with whole_folder(folder, None, "save_pretrained") as draft:
+        with whole_folder(folder, "save_pretrained") as draft:
             write_json(draft / "config.json", about)
             save_file(tensors, draft / "model.safetensors", {"format": "pt"})
             if files := self.files():

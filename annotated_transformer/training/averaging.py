@@ -28,7 +28,6 @@ from annotated_transformer.training.checkpoint import (
     parse_config,
     read_weights,
     write_model,
-    written_here,
 )
 
 # %% ../../nbs/training/averaging.ipynb #cell55
@@ -54,15 +53,10 @@ def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
     """Save the average of some checkpoints as a model folder.
 
-    Raises: UserError when they don't match, or when the average would replace one of
-    them.
+    Raises: UserError when they don't match, or for a folder `out` that isn't new or
+    empty.
     """
-    paths, out = [Path(folder) for folder in folders], Path(out)
-    if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
-        raise UserError(
-            f"{out} is one of the models to average and would be replaced: choose "
-            "another folder"
-        )
+    paths = [Path(folder) for folder in folders]
     weights = average_weights(paths)
     names = ["config.json", "tokenizer.json", "text.json", "target_tokenizer.json"]
     for name in names:
@@ -70,7 +64,7 @@ def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
             _check_same(paths, name)
     about = read_json(paths[0] / "config.json")
     config = parse_config(about, TransformerConfig, paths[0])
-    with whole_folder(out, written_here, "average_checkpoints") as draft:
+    with whole_folder(out, "average_checkpoints") as draft:
         write_model(draft, weights, config, PairTokenizer.load(paths[0]))
 
 

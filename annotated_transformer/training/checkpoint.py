@@ -1,13 +1,14 @@
 """Model folders and checkpoints: safetensors and JSON, whole or not at all."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from psutil import virtual_memory
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -21,15 +22,8 @@ from ..model.memory import check_free, check_memory
 from ..model.transformer import Transformer
 from .quantization import dequantized, quantized
 
+ANOTHER = "take another copy or an earlier checkpoint"
 MADE_BY = "annotated_transformer"  # of config.json: the version that wrote it
-
-
-def written_here(folder: Path) -> bool:
-    """Whether the folder has a config.json of this package's making."""
-    try:
-        return {"model_type", MADE_BY} <= read_json(folder / "config.json").keys()
-    except UserError:
-        return False
 
 
 @runtime_checkable
@@ -87,7 +81,7 @@ def save_model(
         if not torch.equal(weights[name].isfinite(), parameter.isfinite()):
             large = f"tensor {name!r} has values too large for {dtype}"
             raise UserError(f"{large}: choose another dtype")
-    with whole_folder(folder, written_here, "save_model") as draft:
+    with whole_folder(folder, "save_model") as draft:
         write_model(draft, weights, model.config, tokenizer)
 
 
@@ -108,24 +102,33 @@ def parse_config(about: dict[str, Any], config_class: Any, folder: Path) -> Any:
         raise UserError(f"{folder / 'config.json'}: {error}") from None
 
 
+@contextmanager
+def weights_errors(path: Path) -> Iterator[Path]:
+    """A safetensors file while it is read.
+
+    Raises: UserError when it is missing, damaged, too large or behind a link.
+    """
+    check_regular(path)
+    if not path.exists():
+        raise UserError(f"{path} is missing: the checkpoint is incomplete, {ANOTHER}")
+    if path.stat().st_size > virtual_memory().available:
+        raise UserError(f"{path} is larger than the free memory: {ANOTHER}")
+    try:
+        yield path
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged ({error}): {ANOTHER}") from None
+
+
 def load_tensors(path: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]:
     """The tensors of a safetensors file, but those with a `skipped` part of a name.
 
     Raises: UserError when it is missing, truncated, too large or of an odd type.
     """
-    remedy = "take another copy or an earlier checkpoint"
-    if not path.exists():
-        raise UserError(f"{path} is missing: the checkpoint is incomplete, {remedy}")
-    check_regular(path)
-    if path.stat().st_size > virtual_memory().available:
-        raise UserError(f"{path} is larger than the free memory: {remedy}")
-    try:
+    with weights_errors(path):
         found = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged ({error}): {remedy}") from None
     found = {n: t for n, t in found.items() if not any(part in n for part in skipped)}
     small = sum(each.numel() for each in found.values() if each.dtype == torch.int8)
-    check_free(4 * small, f"{path}, as float32,", remedy)
+    check_free(4 * small, f"{path}, as float32,", ANOTHER)
     found = dequantized(found)
     known = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
     for name, tensor in found.items():
@@ -144,7 +147,7 @@ def read_weights(folder: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tenso
     """
     weights = load_tensors(folder / "model.safetensors", skipped)
     for name, tensor in weights.items():
-        if not tensor.isfinite().all():
+        if not tensor.float().isfinite().all():  # a float64 may be too large
             raise UserError(
                 f"{folder}: tensor {name!r} has values that are no finite numbers: the "
                 "training may have diverged; take an earlier checkpoint"
@@ -186,6 +189,23 @@ def copy_weights(
             parameter.copy_(like(weights[name], parameter))
 
 
+def check_layers(config: Any, tensors: int, folder: Path) -> None:
+    """Raises: UserError for a configuration of more layers than a file has tensors."""
+    layers = getattr(config, "N", 1) + getattr(config, "decoder_N", 0)
+    if layers > tensors:
+        raise UserError(
+            f"{folder}: config.json asks for {layers:,} layers and there are "
+            f"{tensors:,} tensors: they don't belong together"
+        )
+
+
+def count_tensors(folder: Path) -> int:
+    """How many tensors a model folder has. Raises: UserError as `load_tensors`."""
+    with weights_errors(folder / "model.safetensors") as path:
+        with safe_open(path, "pt") as file:
+            return len(file.keys())
+
+
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -196,12 +216,7 @@ def empty_model(
 
     Raises: UserError for more layers than tensors, which even `meta` can't build.
     """
-    layers = getattr(config, "N", 1) + getattr(config, "decoder_N", 0)
-    if layers > len(weights):
-        raise UserError(
-            f"{folder}: config.json asks for {layers:,} layers and there are "
-            f"{len(weights):,} tensors: they don't belong together"
-        )
+    check_layers(config, len(weights), folder)
     with torch.device("meta"):
         return make(config)
 
@@ -277,7 +292,7 @@ def write_checkpoint(
     """Write a checkpoint, whole or not at all: a model as `write_model` takes it, and
     what training needs to go on. Raises: UserError as `whole_folder`.
     """
-    with whole_folder(folder, written_here, "write_checkpoint") as draft:
+    with whole_folder(folder, "write_checkpoint") as draft:
         write_model(draft, *model)
         write_tensors(draft / "optimizer.safetensors", moments)
         write_json(draft / "progress.json", progress)
@@ -312,6 +327,6 @@ def load_checkpoint(
 
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    found = run.glob("checkpoints/step-*")
+    found = [each for each in run.glob("checkpoints/step-*") if not each.is_symlink()]
     whole = [path for path in found if re.fullmatch(r"step-\d{8,}", path.name)]
     return sorted(whole, key=lambda path: int(path.name.removeprefix("step-")))

@@ -1,21 +1,24 @@
 """A run's log: one JSON record a line, and TensorBoard for who wants it."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, nearest
-from ..files import write_whole
+from ..files import append_line, read_bytes, write_whole
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 Record = dict[str, Any]
 Report = Callable[[Record], None]
+
+MOST_BYTES = 2**29  # some three million records
+NUMBERS = {"update": ("loss", "lr"), "validation": ("loss",)}  # of a record
 
 
 def as_line(record: Record) -> str:
@@ -60,43 +63,46 @@ class Log:
 
     def append(self, record: Record) -> None:
         """Write one record, through to the disk. Raises: UserError if it can't."""
-        with self._writing(), self.path.open("a", encoding="utf-8") as log:
-            log.write(json.dumps(record) + "\n")
-            log.flush()
-            os.fsync(log.fileno())
+        append_line(self.path, json.dumps(record))
 
     def records(self) -> Iterator[Record]:
         """The whole records; a last line that a crash cut short is none.
 
-        Raises: UserError that names a line which is no record.
+        Raises: UserError that names a line which is no record, or for a file that is
+        too large or none.
         """
-        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        for number, line in enumerate(text.splitlines(keepends=True), 1):
-            if not line.endswith("\n"):
-                return
+        there = os.path.lexists(self.path)
+        *lines, _ = read_bytes(self.path, MOST_BYTES).split(b"\n") if there else [b""]
+        for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
-                record["step"] + 0
-            except (ValueError, LookupError, TypeError, RecursionError):
+                check_record(record)
+            except (
+                ValueError,
+                LookupError,
+                TypeError,
+                ArithmeticError,
+                RecursionError,
+            ):
                 where = f"{self.path}, line {number}: no log record"
                 raise UserError(f"{where}; remove the line to go on") from None
             yield record
 
     def cut(self, step: int) -> None:
         """Drop the records after an update, and what a crash cut short."""
-        if self.path.exists():
+        if os.path.lexists(self.path):
             kept = [each for each in self.records() if each["step"] <= step]
             lines = "".join(json.dumps(record) + "\n" for record in kept)
-            with self._writing():
-                write_whole(self.path, lines.encode())
+            write_whole(self.path, lines.encode())
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            problem = f"{self.path} can't be written ({error})"
-            raise UserError(f"{problem}: free some space") from None
+
+def check_record(record: Any) -> None:
+    """Raises: TypeError, LookupError or ValueError for what is no record of a log."""
+    event, step = record["event"], record["step"]
+    if type(event) is not str or type(step) is not int or not 0 <= step < 2**53:
+        raise ValueError
+    if not all(math.isfinite(record[name]) for name in NUMBERS.get(event, ())):
+        raise ValueError
 
 
 class TensorBoard:

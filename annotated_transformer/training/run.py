@@ -13,6 +13,8 @@ from ..devices import product_seconds
 from ..errors import UserError
 from ..files import (
     check_no_links,
+    draft_of,
+    give_name,
     locked,
     read_json,
     remove_folder,
@@ -21,12 +23,12 @@ from ..files import (
     write_json,
 )
 from .averaging import average_weights
-from .checkpoint import checkpoints, read_weights, write_model, written_here
+from .checkpoint import checkpoints, read_weights, write_model
 from .config import RunConfig
 from .distributed import Processes, World, first_process_first, join_world
 from .log import Log, Record, Report, print_line
 from .meter import Meter
-from .run_state import Progress, check_disk, checkpoint_of, resume, save
+from .run_state import Progress, checkpoint_of, resume, save
 from .signals import stop_requests
 from .task import Task
 from .trainer import check_finite, train
@@ -189,7 +191,6 @@ def fit(run: Run) -> str:
             sweep(run.folder)
             sweep(run.folder / "checkpoints")
         resume(run)
-        check_disk(run)
         choose_precision(run)
         if run.progress.step == 0 and (notes := run.task.notes()):
             run.write_record({"event": "data", "step": 0} | notes)
@@ -197,9 +198,7 @@ def fit(run: Run) -> str:
             if not _train_on(run, lambda: run.world.total(float(len(requests))) > 0):
                 return "interrupted"
         if run.world.first:
-            weights = final_weights(run)
-            with whole_folder(run.folder / "model", written_here, "fit") as draft:
-                write_model(draft, weights, run.model.config, run.task.tokenizer)
+            write_final_model(run)
         run.world.wait()
     return "finished" if run.progress.step >= run.config.steps else "stopped early"
 
@@ -225,6 +224,19 @@ def choose_precision(run: Run) -> None:
         run.write_record({"event": "precision", "step": run.progress.step, **found})
     half = run.world.total(float(chosen == "bf16")) > 0
     run.processes.mixed.precision = "bf16" if half else "fp32"
+
+
+def write_final_model(run: Run) -> None:
+    """Write the folder `model`, of which an older one goes when the new one is whole.
+
+    A kill between the two leaves none: the checkpoints make it again.
+    """
+    weights, model = final_weights(run), run.folder / "model"
+    with whole_folder(draft := draft_of(model), "fit") as place:
+        write_model(place, weights, run.model.config, run.task.tokenizer)
+    if model.exists():
+        remove_folder(model)
+    give_name(draft, model)
 
 
 def final_weights(run: Run) -> dict[str, torch.Tensor]:

@@ -1,8 +1,8 @@
 """Where a run is: what its checkpoints store, and how it goes on from the last one."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from pathlib import Path
-from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from ..errors import UserError
@@ -30,6 +30,19 @@ class Progress:
     best_step: int = 0
     validations_since_best: int = 0
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Raises: UserError for a value that no run can come to."""
+        most = {"step": 2**53, "tokens": 2**63}  # the rest count some of the steps
+        for each in fields(self):
+            value, name = getattr(self, each.name), each.name
+            if each.type is int:
+                fine = type(value) is int and 0 <= value <= most.get(name, self.step)
+            else:
+                none = value is None and name == "best_loss"
+                fine = none or (type(value) in (int, float) and isfinite(value))
+            if not fine:
+                raise UserError(f"{name} is {value!r:.50}, which no run comes to")
 
 
 def checkpoint_of(folder: Path, step: int) -> Path:
@@ -95,17 +108,3 @@ def resume(run: "Run") -> None:
             raise UserError(f"{error}; {remedy}") from None
     if run.world.first:
         run.log.cut(found)
-
-
-def check_disk(run: "Run") -> None:
-    """Raises: UserError when the disk has no room for the checkpoints to come."""
-    parameters = sum(parameter.numel() for parameter in run.model.parameters())
-    size = 4 * 3 * parameters  # float32: weights and Adam's two averages
-    coming = run.config.keep + 2 - len(checkpoints(run.folder))
-    needed, free = size * max(coming, 2), disk_usage(run.folder).free
-    if needed > free:
-        raise UserError(
-            f"{run.folder}: the run's checkpoints take {needed / 1e9:,.1f} GB and "
-            f"{free / 1e9:,.1f} GB are free: free some space, lower keep, or choose "
-            "another folder"
-        )

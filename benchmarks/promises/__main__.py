@@ -3,9 +3,10 @@
     python -m benchmarks.promises [--attacks N] [--seed S] [--only FAMILY …]
 
 damage: every file of every kind of folder is damaged at random, and the folder opened:
-it must answer or refuse in one UserError, within 30 seconds. links: links to a file of
-the user's lie where a folder is locked, repaired or written. faults: one operation on a
-file fails while a model is replaced. kills: a training is killed or interrupted at
+it must answer or refuse in one UserError, within 30 seconds; pipes, devices and
+sparse files stand in a file's place, too. links: links to a file of
+the user's lie where a folder is locked, read or written. faults: one operation on a
+file fails while a model is written. kills: a training is killed or interrupted at
 random moments, and goes on to the same weights.
 Writes results/promises/attacks.json, for nbs/promises.md; status 1 after a
 broken promise.

@@ -4,6 +4,7 @@ No measurement of its own: `python -m benchmarks.promises` and the tests use it.
 """
 
 import json
+import os
 import random
 import shutil
 import struct
@@ -16,6 +17,7 @@ Damage = Callable[[random.Random, bytes], bytes]
 # What takes the place of a value in a JSON file.
 ODD: list[Any] = [None, True, False, -1, 0, 1, 2, 7, 2**31 - 1, 2**31, 10**30, 1e308]
 ODD += [float("nan"), float("-inf"), 0.5, "", "x" * 1000, "a\nb\x1b[31m", "ä\ud800"]
+ODD += [{"Regex": "(?<n>a+)\\g<n>+b"}, {"String": ""}, 2**40, -3, "y" * 2**20]
 ODD += [[], {}, [None], {"x": 1}, ["a", "a"], 10**400, "relu", "marian", "../../x"]
 
 
@@ -116,6 +118,17 @@ def damages(path: Path) -> list[Damage]:
     return [*found, *[edit_header] * 6] if path.suffix == ".safetensors" else found
 
 
+def odd_file(rng: random.Random, path: Path) -> str:
+    """A pipe, a link to a device or a file of eight gigabytes is there instead."""
+    kind = rng.choice(["a pipe", "a link to a device", "huge"])
+    if kind == "huge":
+        os.truncate(path, 2**33)  # of which the disk holds nothing
+        return kind
+    path.unlink()
+    os.mkfifo(path) if kind == "a pipe" else path.symlink_to("/dev/zero")
+    return kind
+
+
 def damage(rng: random.Random, folder: Path) -> str:
     """Damage one file of a folder, wherever it lies; returns what was done."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -130,6 +143,8 @@ def damage(rng: random.Random, folder: Path) -> str:
         path.mkdir()
         return f"{name} is a folder"
     if kind < 0.08:
+        return f"{name} is {odd_file(rng, path)}"
+    if kind < 0.11:
         other = rng.choice(paths)
         if other != path:
             shutil.copy(other, path)

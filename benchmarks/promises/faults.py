@@ -1,5 +1,5 @@
 """A file operation fails, or the process is killed there, while a model folder is
-replaced: the old model or the new one must be there, whole.
+written: the model must be there whole or not at all, and can be written again.
 
 `python -m benchmarks.promises` and the tests use it.
 """
@@ -26,7 +26,7 @@ MODES: dict[str, int | None] = {
     "device error": errno.EIO,
     "kill": None,
 }
-OPERATIONS = 45  # of a model folder that replaces another
+OPERATIONS = 30  # of a model folder
 
 
 def strike(mode: str, number: int) -> None:
@@ -65,29 +65,23 @@ def status_of(action: Callable[[], object]) -> int:
 
 def attacks(count: int, home: Path, seed: int = 0) -> Iterator[Attack]:
     """So many attacks, at random operations."""
-    rng, folder, hashes = random.Random(seed), home / "at" / "model", []
-    old, new = folders.model(), folders.model(seed=1)
-    for each in (old, new):
-        save_model(folder, each, folders.tokenizer())
-        hashes.append(fingerprint(folder / "model.safetensors"))
+    rng, folder, model = random.Random(seed), home / "at" / "model", folders.model()
+    save_model(home / "whole", model, folders.tokenizer())
+    whole = fingerprint(home / "whole" / "model.safetensors")
     for _ in range(count):
         mode, number = rng.choice(list(MODES)), rng.randint(1, OPERATIONS)
-        shutil.rmtree(folder.parent)
-        save_model(folder, old, folders.tokenizer())
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
-        def replace(mode: str = mode, number: int = number) -> None:
+        def write(mode: str = mode, number: int = number) -> None:
             strike(mode, number)
-            save_model(folder, new, folders.tokenizer())
+            save_model(folder, model, folders.tokenizer())
 
-        status, there = status_of(replace), folder
-        if not folder.exists():
-            there = folder.with_name(".old-model")
+        status = status_of(write)
         sound = status in (0, 2) or (mode == "kill" and status == -signal.SIGKILL)
-        verify(there)
-        found = ["old", "new"][hashes.index(fingerprint(there / "model.safetensors"))]
-        outcome = found if there == folder else "old, aside"
-        save_model(folder, new, folders.tokenizer())
-        again = verify(folder) and not folder.with_name(".old-model").exists()
+        outcome = "whole" if folder.exists() else "nothing"
+        if outcome == "nothing":
+            save_model(folder, model, folders.tokenizer())
+        same = verify(folder) and fingerprint(folder / "model.safetensors") == whole
         done = f"{mode} at operation {number}: status {status}"
-        outcome = outcome if sound and again else "failed"
+        outcome = outcome if sound and same else "failed"
         yield Attack(f"fault: {mode}", done, outcome, "")

@@ -1,5 +1,5 @@
-"""Links to a file of the user's, planted where a folder might be locked, repaired or
-written: the file must stay as it is.
+"""Links to a file of the user's, planted where a folder might be locked, read or
+written: the file must stay as it is, and be copied nowhere.
 
 `python -m benchmarks.promises` and the tests use it.
 """
@@ -11,13 +11,15 @@ from pathlib import Path
 
 from annotated_transformer import UserError, load, verify
 from annotated_transformer.files import locked
+from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.log import Log
 from annotated_transformer.training.run import check_folder
 
 from . import folders
 from .fuzz import Attack
 
-NAMES = ".lock .lock-model .old-model .draft-model.01234567 log.jsonl run.json".split()
+NAMES = ".lock .draft-model.01234567 log.jsonl run.json card.md text.json".split()
 NAMES += "manifest.json config.json tokenizer.json data checkpoints model".split()
 TEXT = "all of it\n"
 
@@ -34,6 +36,8 @@ ACTIONS = {
     "verify": verify,
     "train": train,
     "save": lambda folder: save_model(folder, folders.model(), folders.tokenizer()),
+    "average": lambda folder: average_checkpoints([folder], folder.parent / "out"),
+    "log": lambda folder: Log(folder / "log.jsonl").cut(0),
 }
 
 
@@ -44,10 +48,7 @@ def attacks(count: int, home: Path, seed: int = 0) -> Iterator[Attack]:
     for _ in range(count):
         shutil.rmtree(home / "at", ignore_errors=True)
         folder = home / "at" / "model"
-        if rng.random() < 0.5:
-            shutil.copytree(home / "original", folder)
-        else:
-            shutil.copytree(home / "original", folder.with_name(".old-model"))
+        shutil.copytree(home / "original", folder)
         thesis = home / "at" / "thesis.tex"
         thesis.write_text(TEXT)
         planted = [
@@ -68,5 +69,8 @@ def attacks(count: int, home: Path, seed: int = 0) -> Iterator[Attack]:
             outcome, said = "failed", repr(error)
         if not thesis.is_file() or thesis.read_text() != TEXT:
             outcome = "failed"
+        out = thesis.with_name("out")
+        if any(path.read_bytes() == TEXT.encode() for path in out.glob("*")):
+            outcome = "failed"  # carried away
         words = ", ".join(f"{place.name}/{name}" for place, name in planted)
         yield Attack(f"links: {action}", words, outcome, said)

@@ -74,6 +74,7 @@
       if (missing.length) throw new Error(`choose ${missing.join(" and ")} as well`);
       const json = async (name) => JSON.parse(await files[name].text());
       const [config, text, tokenizer] = await Promise.all(NEEDED.slice(1).map(json));
+      savedRun.checkConfig(config);
       if (!config.shared_vocab || config.positions !== "sinusoidal" || text.moses)
         throw new Error("this page knows one shared vocabulary, the paper's positions, and no "
           + "Moses");

@@ -69,9 +69,11 @@
   }
 
   function setConfig(config) {
-    if (Live.config && (Live.config.h !== config.h || Live.config.N !== config.N))
-      at("attention").chosen = undefined; // another model's heads
+    const other = Live.config && (Live.config.h !== config.h || Live.config.N !== config.N);
     Live.config = config;
+    if (!other) return;
+    at("attention").chosen = undefined; // another model's heads
+    [...off].filter((part) => !has(part)).forEach((part) => off.delete(part));
   }
 
   // What each head is worth here: by how much the log-probability falls without it.
@@ -110,7 +112,15 @@
 
   const BOXES = ["no-positions", "shuffled", "no-scale", "no-residual", "no-source"];
   const RANGES = { beam: "beam-size", alpha: "alpha" };
-  const PART = /^((encoder|decoder|cross)\.\d\.\d|(encoder|decoder)\.(positions|\d\.\w+))$/;
+  const PART = /^((encoder|decoder|cross)\.\d\.\d+|(encoder|decoder)\.(positions|\d\.[a-z]\w*))$/;
+  const HEAD = /^\w+\.\d\.\d+$/;
+
+  // Whether the model in view has such a part.
+  function has(part) {
+    const [, layer, head] = part.split(".");
+    return PART.test(part) && !(Number(layer) >= Live.config.N)
+      && !(Number(head) >= Live.config.h);
+  }
 
   // The page's address with #s=SENTENCE&off=no-scale,cross.2.0&beam=4&alpha=0.6
   function link() {
@@ -131,10 +141,10 @@
     at("source").value = state.get("s");
     BOXES.forEach((id) => { at(id).checked = parts.includes(id); });
     off.clear();
-    parts.filter((part) => PART.test(part)).forEach((part) => off.add(part));
-    const head = parts.find((part) => /^\w+\.\d\.\d$/.test(part));
+    parts.filter(has).forEach((part) => off.add(part));
+    const head = parts.find((part) => HEAD.test(part) && has(part));
     if (head) at("attention").chosen = head; // in view
-    seed = Number.parseInt(state.get("seed"), 10) || 1;
+    seed = Number(/^\d{1,9}$/.exec(state.get("seed")) || 1) || 1;
     for (const [key, id] of Object.entries(RANGES))
       at(id).value = state.get(key) || at(id).defaultValue;
     changed();
@@ -209,8 +219,7 @@
     const before = here();
     try {
       const run = savedRun.unpacked(JSON.parse(await file.text()));
-      if (!run.text || !run.worth || !run.tree || !run.config)
-        throw new Error("it isn’t a file that “Save this run” wrote");
+      savedRun.checkRun(run);
       await showRun(run);
       say("The saved run is shown above. What you change or type is translated by the model "
         + "in this page.");

@@ -21,10 +21,30 @@ var savedRun = (() => {
       return Array.isArray(value) ? value.map(unpacked)
         : Object.fromEntries(Object.entries(value).map(([k, each]) => [k, unpacked(each)]));
     const whole = Int8Array.from(atob(value.bytes), (letter) => letter.charCodeAt(0));
+    if (whole.length !== value.rows * value.columns) throw new Error("its numbers don't fit");
     return { ...value, data: Float32Array.from(whole, (each) => each * value.scale) };
   }
 
-  return { packed: (run) => JSON.stringify(run, shortened), unpacked };
+  // What the page draws grows with these, so that larger ones would stop it.
+  const MOST = { N: 9, h: 16, d_model: 2048, d_ff: 8192, max_length: 4096 };
+
+  function checkConfig(config) {
+    for (const [name, most] of Object.entries(MOST))
+      if (!Number.isInteger(config[name]) || config[name] < 1 || config[name] > most)
+        throw new Error(`its ${name} is ${config[name]}, and this page takes 1 to ${most}`);
+  }
+
+  // A tree's steps go from 0 on, each after that of its parent.
+  function checkRun({ text, worth, tree, config }) {
+    if (!text || !worth || !Array.isArray(tree) || !config)
+      throw new Error("it isn’t a file that “Save this run” wrote");
+    checkConfig(config);
+    const fits = ({ step, parent }, n) => (n === 0 ? step === 0
+      : Number.isInteger(parent) && parent < n && step === tree[parent]?.step + 1);
+    if (!tree.every(fits)) throw new Error("its tree of steps doesn't fit together");
+  }
+
+  return { checkConfig, checkRun, packed: (run) => JSON.stringify(run, shortened), unpacked };
 })();
 
 if (typeof module !== "undefined") module.exports = { savedRun };

@@ -319,8 +319,14 @@ var makeTransformer = () => {
 
   // -- Text (§5.1) ----------------------------------------------------------------------
 
+  // The expressions that this package writes; another's might take for ever.
+  const EXPRESSIONS = ["\\z", "▁\\z", "\\A▁", "[^▁]*▁", "[\\s\\x1c-\\x1f]+", "[\\s\\S]",
+    "▁?[\\p{L}\\p{M}]+|▁?\\p{N}|▁?[^▁\\p{L}\\p{M}\\p{N}]+|▁"];
+
   // A pattern of a tokenizer.json: a text as it stands, or a regular expression.
   function pattern({ String: text, Regex: expression }) {
+    if (expression !== undefined && !EXPRESSIONS.includes(expression))
+      throw new Error("its tokenizer has an expression that this page doesn't know");
     const source = expression === undefined
       ? text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
       : expression.replaceAll("\\A", "^").replaceAll("\\z", "$");
@@ -453,7 +459,10 @@ var makeTransformer = () => {
     for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
       const bytes = buffer.slice(8 + length + from, 8 + length + to);
       if (!NUMBERS[dtype]) throw new Error(`its weights are ${dtype}, not F32, F16 or BF16`);
-      tensors[name] = { rows: shape[0], columns: shape[1] || 1, data: NUMBERS[dtype](bytes) };
+      const [rows, columns = 1] = shape, data = NUMBERS[dtype](bytes);
+      if (shape.length > 2 || rows * columns !== data.length)
+        throw new Error(`its tensor ${name} isn't of the shape that its header says`);
+      tensors[name] = { rows, columns, data };
     }
     const { config, text, tokenizer, target = tokenizer } = folder || JSON.parse(about.about);
     const model = { config };

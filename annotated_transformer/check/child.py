@@ -1,0 +1,44 @@
+"""The process in which a reader's file is run.
+
+`python -m annotated_transformer.check.child FILE PART…` answers on standard output, a
+line of JSON for the import and one for each part.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ..errors import UserError
+from .file import CHECKS, import_file
+from .verdict import NOT_YET, Verdict, raised
+
+
+def main(path: str, names: Sequence[str]) -> None:
+    """Answer; what the file itself prints goes to standard error."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)
+
+        def answer(**words: object) -> None:
+            print(json.dumps(words), file=answers, flush=True)
+
+        try:
+            module = import_file(Path(path))
+        except UserError as error:
+            answer(error=str(error))
+            return
+        answer(imported=True)
+        for name in names:
+            verdict = NOT_YET
+            if hasattr(module, name):
+                try:
+                    verdict = CHECKS[name](getattr(module, name))
+                except BaseException as error:  # the file's own, a SystemExit for one
+                    verdict = Verdict(f"{raised(name, error)}.")
+            answer(**asdict(verdict))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
