@@ -140,7 +140,7 @@ def _leave_to_parent() -> None:
     for each in ENGINES:
         if each.translator is not None:
             pythonapi.Py_IncRef(py_object(each.translator))
-            engine.translator = None
+            each.translator = None
 
 
 if hasattr(os, "register_at_fork"):
