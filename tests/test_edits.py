@@ -24,7 +24,7 @@ SETTINGS = (
 TRAIN = ["train", "own/train", "--src", "en", "--tgt", "de", "--valid", "own/valid"]
 TRAIN += ["--recipe", "phrasebook", "--out", "run", "--device", "cpu"]
 TRAIN += [word for each in SETTINGS.split() for word in ("--set", each)]
-TRANSLATE = ["translate", "--input", "own/valid.en", "--model", "phrasebook-en-de"]
+TRANSLATE = ["translate", "--input", "own/train.en", "--model", "phrasebook-en-de"]
 TRANSLATE += ["--n-best", "3", "--engine", "torch", "--device", "cpu"]
 
 # An edit: the chapter, what stands there, and what is put in its place.
