@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import comparisons
+from benchmarks import comparisons, record
 from benchmarks.fair import Comparison, Side, check, score, table, unfair
 from benchmarks.record import RESULTS, load, read_runs
 
@@ -142,7 +142,7 @@ def test_the_verdicts_are_those_on_the_list():
 
 def test_a_new_reason_must_be_admitted(tmp_path, monkeypatch):
     unknown = [Comparison("new", "accuracy", (NET, replace(LINEAR, trials=32)))]
-    monkeypatch.setattr(comparisons, "RESULTS", tmp_path)
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
     monkeypatch.setattr(comparisons, "load", lambda place: {})
     monkeypatch.setattr(comparisons, "READERS", {"new.json": lambda: unknown})
     with pytest.raises(SystemExit, match="new: trials differ"):
