@@ -63,7 +63,7 @@ check: $(READY)  ## ruff (notebooks too), codespell and mypy
 	$(BIN)/codespell
 	$(BIN)/mypy
 
-records: $(READY)  ## make the records that take minutes again, at a clean commit; names the others
+records: $(READY)  ## measure again what takes minutes, at a clean commit; names the other records
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.records
 
 readme: $(READY)  ## fill the tables of the README and of the page Results
