@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import comparisons, record
-from benchmarks.fair import Comparison, Side, check, score, table, unfair
+from benchmarks.fair import Comparison, Side, score, table, unfair
 from benchmarks.record import RESULTS, load, read_runs
 
 NET = Side(
@@ -37,7 +37,6 @@ def compare(*sides):
 
 def test_a_fair_comparison_passes():
     assert unfair(compare(NET, LINEAR)) == []
-    check(compare(NET, LINEAR))
 
 
 def winning(side, **settings):
@@ -104,8 +103,6 @@ PLANTED = {
 def test_an_unfair_comparison_is_refused(sort):
     *sides, reason = PLANTED[sort]
     assert unfair(compare(*sides)) == [reason]
-    with pytest.raises(ValueError, match="a and b: "):
-        check(compare(*sides))
 
 
 def test_one_side_is_no_comparison():
