@@ -1,6 +1,6 @@
 """Make the records again that take minutes, at one commit, and name the others.
 
-    python -m benchmarks.records                      all of them, half an hour
+    python -m benchmarks.records                      all of them: forty minutes or so
     python -m benchmarks.records paper.heads comparisons        these
 
 The tree must be clean but for results/, so that each record holds the commit which made
