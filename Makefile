@@ -9,7 +9,7 @@ BOOK := book/_build/html
 QUICK := tests/test_files.py tests/test_model_parts.py tests/test_schedule.py tests/test_loss.py
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve export test test-chapters test-quick test-slow coverage check format readme wheel clean
+.PHONY: help book serve export test test-chapters test-quick test-slow coverage check format records readme wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ check: $(READY)  ## ruff (notebooks too), codespell and mypy
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	$(BIN)/mypy
+
+records: $(READY)  ## measure again what takes minutes, at a clean commit; names the other records
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.records
 
 readme: $(READY)  ## fill the tables of the README and of the page Results
 	$(BIN)/python tools/readme.py

@@ -15,16 +15,15 @@ from math import log
 from operator import itemgetter
 from typing import Any
 
-from annotated_transformer.files import write_json
 from annotated_transformer.translation.table3 import scaled_down_recipe, variations
 from benchmarks.after.distillation import STUDY
 from benchmarks.after.masked_language_model import PROBE_STRENGTHS
 from benchmarks.after.series import BATCH_NORM, LAYER_NORM, TRAINING, TRIAL_SEED
 from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
 from benchmarks.paper.phrases import TASKS
-from benchmarks.record import RESULTS, command_line, load, read_runs
+from benchmarks.record import command_line, load, read_runs, save
 
-PLACE, COMMAND = "fairness.json", "python -m benchmarks.comparisons"
+PLACE = "fairness.json"
 Record = dict[str, Any]
 CAPTIONS = "test_2016_flickr"
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
@@ -428,8 +427,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit("\n".join(["new reasons (--admit puts them on the list):", *new]))
     for name, each in found.items():
         print(f"{name}: {'; '.join(each['unfair']) or 'fair'}")
-    record = {"command": COMMAND, "header": HEADER, "comparisons": found}
-    write_json(RESULTS / PLACE, record)
+    save(PLACE, {"header": HEADER, "comparisons": found})
 
 
 if __name__ == "__main__":

@@ -65,12 +65,6 @@ def unfair(comparison: Comparison) -> list[str]:
     return reasons
 
 
-def check(comparison: Comparison) -> None:
-    """Raises: ValueError with all reasons against a comparison."""
-    if reasons := unfair(comparison):
-        raise ValueError(f"{comparison.name}: {'; '.join(reasons)}")
-
-
 def _grid(side: Side) -> Iterator[str]:
     """Settings that had one value alone."""
     untuned = {name: v for name, v in side.grid.items() if len(set(v)) < 2}

@@ -8,20 +8,26 @@ import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from annotated_transformer.files import read_json, write_json
+from annotated_transformer.files import read_json, write_json, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 
 
 def command_line(documentation: str | None) -> argparse.ArgumentParser:
-    """A parser whose `--help` is the module's documentation."""
+    """A parser whose `--help` is the module's documentation.
+
+    Every benchmark begins with it, so this is when the code that runs is looked at:
+    later, a benchmark may have changed the tree itself.
+    """
+    code()
     return argparse.ArgumentParser(
         description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -55,8 +61,12 @@ def command() -> str:
     return shlex.join(["python", *module, *sys.argv[1:]])
 
 
+@cache
 def code() -> dict[str, Any]:
-    """The commit, and whether the tree was clean but for results/; None without Git."""
+    """The commit, and whether the tree was clean but for results/; None without Git.
+
+    As it was when this process asked first.
+    """
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(ROOT), *words]
@@ -111,6 +121,14 @@ def save(place: str, found: dict[str, Any], *packages: str) -> None:
     What `found` says about its provenance itself stays as it says.
     """
     write_json(RESULTS / place, provenance(*packages) | found)
+    print(f"wrote {RESULTS / place}", file=sys.stderr)
+
+
+def save_line(place: str, found: dict[str, Any], *packages: str) -> None:
+    """`save` in one line, for a page's script that carries all of it to a reader."""
+    record, tight = provenance(*packages) | found, (",", ":")
+    text = json.dumps(record, ensure_ascii=False, separators=tight)
+    write_whole(RESULTS / place, text.encode() + b"\n")
     print(f"wrote {RESULTS / place}", file=sys.stderr)
 
 

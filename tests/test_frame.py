@@ -217,14 +217,53 @@ def test_a_new_paragraph_in_a_chapter_changes_nothing_elsewhere(small_package):
     assert len(found) == 1
 
 
-def test_a_chapter_depends_on_the_recorded_run_that_it_names(small_package):
-    run = small_package / "results" / "run.json"
-    run.write_text("{}")
-    chapter = ["open('results/run.json')"], ["x = 1"]
-    before = [*map(dependencies.fingerprint, chapter)]
-    run.write_text('{"loss": 1}')
-    after = [*map(dependencies.fingerprint, chapter)]
-    assert after[0] != before[0] and after[1] == before[1]
+READERS = {
+    "by file": ["open('../results/run.json')"],
+    "by folder": ["place = Path(f'../results/runs/{name}/record.json')"],
+    "by a part of a name": ["place = f'../results/run{tail}'"],
+    "by the folder of all": ['HOME = Path("../results")', "open(HOME / name)"],
+    "in a path": ['open(home / "results" / "run.json")'],
+    "of another folder": ["open('../results/paper/table.json')"],
+    "of none": ["results = [1]", "results[0]"],
+}
+READ = {
+    "run.json": {"by file", "by a part of a name", "by the folder of all", "in a path"},
+    "runs/tiny/record.json": {
+        *("by folder", "by a part of a name", "by the folder of all", "in a path")
+    },
+    "paper/table.json": {
+        *("of another folder", "by a part of a name", "by the folder of all"),
+        "in a path",
+    },
+}
+
+
+@pytest.mark.parametrize("changed", READ)
+def test_a_chapter_depends_on_the_records_that_it_may_read(small_package, changed):
+    for name in READ:
+        (small_package / "results" / name).parent.mkdir(parents=True, exist_ok=True)
+        (small_package / "results" / name).write_text("{}")
+    before = {name: dependencies.fingerprint(code) for name, code in READERS.items()}
+    (small_package / "results" / changed).write_text('{"loss": 1}')
+    after = {name: dependencies.fingerprint(code) for name, code in READERS.items()}
+    assert {name for name in READERS if after[name] != before[name]} == READ[changed]
+
+
+def test_a_chapter_depends_on_the_models_that_come_with_the_package(small_package):
+    model = small_package / "annotated_transformer" / "models" / "a" / "weights"
+    model.parent.mkdir(parents=True)
+    found = set()
+    for weights in (b"1", b"2"):
+        model.write_bytes(weights)
+        found.add(dependencies.fingerprint(C_CHAPTER))
+    assert len(found) == 2
+
+
+def test_a_chapter_runs_again_when_a_record_changes():
+    """The hidden first cell, by which the book's cache knows a chapter, changes."""
+    cells = "from pathlib import Path", "Path('../results/ledger.json').read_text()"
+    first = rendered(*cells)[0]["source"].splitlines()[0]
+    assert first == f"# depends on {dependencies.fingerprint([*cells])}"
 
 
 def test_a_command_counts_as_an_import_of_the_command_line(small_package):

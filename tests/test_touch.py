@@ -21,7 +21,9 @@ from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
-from tools import attention_arcs, depth, figure_one, part_switch, touch
+from benchmarks.model import attention_arcs, depth, figure_one, part_switch
+from benchmarks.record import load
+from tools import touch
 
 STILLS = dict(touch.parts())
 PARTS = {name: values for name, values in STILLS.items() if "." not in name}
@@ -127,14 +129,14 @@ def test_costs_are_pythons(name):
 @pytest.mark.parametrize("way", depth.WAYS)
 def test_recorded_depth_is_measured(way):
     """The record of two depths comes out again; other machines round otherwise."""
-    recorded = json.loads(depth.FILE.read_text())["runs"][way]
+    recorded = load(depth.PLACE)["runs"][way]
     for N in (1, 4):
         for name, values in depth.run(way, N).items():
             assert recorded[N - 1][name] == pytest.approx(values, rel=0.02)
 
 
 def test_recorded_figure_is_what_the_model_does():
-    recorded, found = json.loads(figure_one.FILE.read_text()), figure_one.figure()
+    recorded, found = load(figure_one.PLACE), figure_one.figure()
     assert [step["box"] for step in recorded["steps"]] == [
         step["box"] for step in found["steps"]
     ]
@@ -150,7 +152,7 @@ def test_recorded_figure_is_what_the_model_does():
 
 
 def test_recorded_arcs_are_where_the_model_looks():
-    recorded, found = json.loads(attention_arcs.FILE.read_text()), attention_arcs.arcs()
+    recorded, found = load(attention_arcs.PLACE), attention_arcs.arcs()
     assert recorded["target"] == found["target"]
     weights = (torch.tensor(each["weights"]) for each in (recorded, found))
     assert torch.allclose(*weights, atol=0.02)
@@ -158,7 +160,8 @@ def test_recorded_arcs_are_where_the_model_looks():
 
 @needs_node
 def test_recorded_translations_are_what_the_pages_model_writes():
-    assert json.loads(part_switch.FILE.read_text()) == part_switch.answers()
+    found = part_switch.answers()
+    assert {name: load(part_switch.PLACE)[name] for name in found} == found
 
 
 @needs_node

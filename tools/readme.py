@@ -28,7 +28,10 @@ text { font-family: sans-serif; fill: #222 } .module { font-family: monospace }
 """
 PAPER = '<rect width="950" height="988" fill="#fff"/>'
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
-SEEDS = {1: "ends", 2: "seed2", 3: "seed3"}
+SEEDS = {
+    seed: f"runs/multi30k-en-de-tiny-{tail}/record.json"
+    for seed, tail in {1: "ends", 2: "seed2", 3: "seed3"}.items()
+}
 # Transformer-Tiny's published scores, lower-cased and Moses-tokenised (Wu et al. 2021).
 PUBLISHED = {
     "test_2016_flickr": 41.02,
@@ -165,8 +168,8 @@ def row(
 def multi30k_runs() -> dict[int, dict[str, dict]]:
     """The systems of each seed."""
     found = {}
-    for seed, tail in SEEDS.items():
-        run = record(f"runs/multi30k-en-de-tiny-{tail}/record.json")
+    for seed, place in SEEDS.items():
+        run = record(place)
         found[seed] = {
             ALL_UPDATES: run["as_published"],
             PATIENCE: run["as_published_with_patience"],
@@ -185,13 +188,14 @@ def bleu_of(system: dict) -> list[float]:
 def multi30k() -> str:
     """BLEU of every system of the three seeds beside the published scores."""
     rows = [
-        [f"seed {seed}, {name}", f"{system['end']:,}"]
+        [f"seed {seed}, {name}", past_commit(SEEDS[seed]), f"{system['end']:,}"]
         + [f"{value:.2f}" for value in bleu_of(system)]
         for seed, systems in multi30k_runs().items()
         for name, system in systems.items()
     ]
-    published = ["published", "at most 8,000", *PUBLISHED.values()]
-    return table(["system", "updates", *PUBLISHED], [*rows, published])
+    published = ["published", "", "at most 8,000", *PUBLISHED.values()]
+    head = "system", "at commit", "updates", *PUBLISHED
+    return table(head, [*rows, published])
 
 
 def phrasebook() -> str:
@@ -378,9 +382,19 @@ def attacks() -> str:
 # -- the README's six rows -------------------------------------------------------------
 
 
-def link(text: str, place: str) -> str:
-    """A result that links to its record."""
-    return f"[{text}](results/{place})"
+def link(text: str, place: str, *records: str) -> str:
+    """A result that links to its record, or to the folder of several.
+
+    With the commit, where today's program no longer takes a record's command.
+    """
+    past = [commit for each in records or [place] if (commit := past_commit(each))]
+    shown = f", at {', '.join(f'`{commit}`' for commit in past)}" if past else ""
+    return f"[{text}](results/{place}){shown}"
+
+
+def past_commit(place: str) -> str:
+    """The commit that a record's command ends in, if it runs only there."""
+    return record(place)["command"].partition(", at commit ")[2]
 
 
 def best_ratio() -> tuple[float, float]:
@@ -422,12 +436,12 @@ def highlights() -> str:
         ],
         [
             "BLEU on Multi30k's three test sets, mean of three seeds, 8,000 updates",
-            link(means[ALL_UPDATES], "runs"),
+            link(means[ALL_UPDATES], "runs", *SEEDS.values()),
             f"{three(PUBLISHED.values())} published",
         ],
         [
             "The same, each seed ended by the published patience",
-            link(means[PATIENCE], "runs"),
+            link(means[PATIENCE], "runs", *SEEDS.values()),
             f"{three(PUBLISHED.values())} published",
         ],
         [

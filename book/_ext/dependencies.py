@@ -1,5 +1,6 @@
 """What a chapter's cached outputs depend on: its own code, the modules of the package
-that it imports, directly or through others, and the recorded runs that it reads.
+that it imports, directly or through others, the files that the package ships, and the
+records that it reads.
 
 The cache keys a chapter by its code cells, so a hash of all that, in a hidden first
 cell, makes a chapter run again exactly when something that it shows may have changed.
@@ -164,31 +165,22 @@ def chapter_modules(code: list[str]) -> set[str]:
     return all_dependencies(own_modules(names))
 
 
-def data_files(text: str) -> list[Path]:
-    """Recorded runs, and files that the package ships, which a text names by file or by
-    the folder of one run.
+def records(code: str) -> set[Path]:
+    """The files in results/ that a chapter's cells may read.
+
+    All of the folder, or the file, that follows "results/" in a string; all of results/
+    where nothing follows, or what isn't there as it stands.
     """
-    words = set(re.findall(r"[\w.-]+", text))
-    files = [
-        path
-        for top in ("results", PACKAGE)
-        for path in (ROOT / top).rglob("*")
-        if path.is_file()
-    ]
-    shared = {
-        ROOT / "results",
-        *(ROOT / "results").glob("*"),
-        *(path.parent for path in files if path.name == "__init__.py"),
-    }
-    names = {
-        path: {path.name} | ({path.parent.name} if path.parent not in shared else set())
-        for path in files
-    }
-    return sorted(
-        path
-        for path in files
-        if path.suffix not in {".py", ".pyc"} and words & names[path]
-    )
+    names = re.findall(r"""["'/]results\b(?:/([\w.-]+))?""", code)
+    tops = [ROOT / "results" / name for name in names]
+    tops = [top if top.exists() else ROOT / "results" for top in tops]
+    return {path for top in tops for path in (top, *top.rglob("*")) if path.is_file()}
+
+
+def shipped() -> set[Path]:
+    """The files of the package that aren't Python: models, and tables of its data."""
+    files = {path for path in (ROOT / PACKAGE).rglob("*") if path.is_file()}
+    return {path for path in files if path.suffix not in {".py", ".pyc"}}
 
 
 def fingerprint(code: list[str]) -> str:
@@ -200,6 +192,6 @@ def fingerprint(code: list[str]) -> str:
         for name in sorted(chapter_modules(code))
     }
     digest = hashlib.sha256("\0".join(modules.values()).encode())
-    for path in data_files("\n".join([*code, *modules.values()])):
-        digest.update(path.name.encode() + path.read_bytes())
+    for path in sorted(records("\n".join(code)) | (shipped() if modules else set())):
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -1,5 +1,5 @@
 // <figure-one>: Figure 1 of the paper, walked through box by box with the numbers that
-// tools/figure_one.py has recorded.
+// benchmarks/model/figure_one.py has recorded.
 {
   // Of each box: left, top, its name, what happens in it, and the chapter about it.
   const BOXES = {

@@ -1,5 +1,5 @@
 // <layer-depth>: how large vectors and first gradients are in each of 1 to 24 decoder layers, by
-// the numbers that tools/depth.py has recorded.
+// the numbers that benchmarks/model/depth.py has recorded.
 {
   const HEIGHT = 110;
   // Powers of ten from LOW to HIGH fill a panel.

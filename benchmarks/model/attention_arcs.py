@@ -1,14 +1,17 @@
-"""Record where each word of a translation looked, for the book's cover: python -m
-tools.attention_arcs.
+"""Where each word of a translation looked, for the book's cover.
+
+    python -m benchmarks.model.attention_arcs
+
+Takes seconds and writes results/model/attention-arcs.json.
 """
 
-import json
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from annotated_transformer import load
+from benchmarks.record import command_line, save_line
 
-FILE = Path(__file__).resolve().parents[1] / "results" / "model" / "attention-arcs.json"
+PLACE = "model/attention-arcs.json"
 SOURCE = "I don't know where she lives."
 START = "▁wohnt"  # the word that is shown first
 
@@ -25,9 +28,10 @@ def arcs() -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the record."""
-    FILE.write_text(json.dumps(arcs(), ensure_ascii=False) + "\n", encoding="utf-8")
+    command_line(__doc__).parse_args(arguments)
+    save_line(PLACE, arcs())
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
-"""Record what the page's model writes when a part of it is left out, for the chapters
-where the part is explained: python -m tools.part_switch. Needs node.
+"""What the page's model writes when a part of it is left out.
+
+    python -m benchmarks.model.part_switch
+
+Needs node. Takes seconds and writes results/model/part-switch.json, for the chapters
+that explain the parts.
 """
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from annotated_transformer.model_names import MODELS
+from benchmarks.record import ROOT, command_line, save_line
 from tools import live
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "results" / "model" / "part-switch.json"
+PLACE = "model/part-switch.json"
 STATIC = ROOT / "book" / "_static"
 SOURCE = "I don't know where she lives."
 RUN = """
@@ -40,9 +45,10 @@ def answers() -> dict[str, Any]:
     return {"source": SOURCE, "answers": json.loads(done.stdout)}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the record."""
-    FILE.write_text(json.dumps(answers(), ensure_ascii=False) + "\n", encoding="utf-8")
+    command_line(__doc__).parse_args(arguments)
+    save_line(PLACE, answers())
 
 
 if __name__ == "__main__":

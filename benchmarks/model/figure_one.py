@@ -1,15 +1,15 @@
-"""Record what passes through Figure 1, for the page that shows it: python -m
-tools.figure_one.
+"""What passes through Figure 1, box by box.
+
+    python -m benchmarks.model.figure_one
 
 The shipped phrasebook model reads the running example and the beginning of its
 translation. Each step holds the box of the figure, the shape of what leaves it, and the
 first numbers of every position's vector; an attention also the mean weights of its
-heads, and the last step the likeliest next tokens.
+heads, and the last step the likeliest next tokens. Takes seconds and writes
+results/model/figure-one.json, which nbs/model/transformer.ipynb shows.
 """
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,8 +19,9 @@ from annotated_transformer import load
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.model.attention import causal_mask
 from annotated_transformer.model.transformer import Transformer
+from benchmarks.record import command_line, save_line
 
-FILE = Path(__file__).resolve().parents[1] / "results" / "model" / "figure-one.json"
+PLACE = "model/figure-one.json"
 SOURCE, TARGET = "the twenty-first of March", "der einundzwanzigste März"
 SHOWN, LIKELY = 24, 3  # numbers of a vector; tokens of a distribution
 Step = dict[str, Any]
@@ -116,9 +117,10 @@ def figure() -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the record."""
-    FILE.write_text(json.dumps(figure(), ensure_ascii=False) + "\n", encoding="utf-8")
+    command_line(__doc__).parse_args(arguments)
+    save_line(PLACE, figure())
 
 
 if __name__ == "__main__":

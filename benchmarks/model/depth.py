@@ -1,14 +1,15 @@
-"""Record how large vectors and first gradients are in 1 to 24 decoder layers, post-norm
-and pre-norm, for the page that shows them: python -m tools.depth.
+"""How large vectors and first gradients are in 1 to 24 decoder layers, post-norm and
+pre-norm.
+
+    python -m benchmarks.model.depth
 
 The layers have learned nothing; their weights are drawn by Glorot's rule, and the top
-is asked to predict random tokens, as at the end of the chapter on layers.
+is asked to predict random tokens, as at the end of nbs/model/layers.ipynb, which shows
+the record. Takes seconds and writes results/model/depth.json.
 """
 
-import json
 import math
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +17,9 @@ from torch import Tensor, nn
 
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.layers import DecoderLayer, EncoderLayer
+from benchmarks.record import command_line, save_line
 
-FILE = Path(__file__).resolve().parents[1] / "results" / "model" / "depth.json"
+PLACE = "model/depth.json"
 DEEPEST, SIZE, TOKENS = 24, 128, 50
 WAYS = {
     "post-norm": lambda x, sublayer, norm: norm(x + sublayer(x)),
@@ -75,11 +77,11 @@ def rounded(values: list[Tensor]) -> list[float]:
     return [float(f"{value.item():.3g}") for value in values]
 
 
-def main() -> None:
-    """Write the file."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the record."""
+    command_line(__doc__).parse_args(arguments)
     runs = {way: [run(way, N) for N in range(1, DEEPEST + 1)] for way in WAYS}
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(json.dumps({"runs": runs}) + "\n")
+    save_line(PLACE, {"runs": runs})
 
 
 if __name__ == "__main__":

@@ -1,18 +1,22 @@
-"""Record the run that the page "Live" shows before its model is loaded: one sentence
-with its tokens, boxes, heads and beam, and what each head is worth: python -m
-tools.first_run. Needs node.
+"""The run that the page "Live" shows before its model is loaded.
+
+    python -m benchmarks.model.first_run
+
+One sentence with its tokens, boxes, heads and beam, and what each head is worth. Needs
+node. Takes seconds and writes results/model/first-run.json.
 """
 
+import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from annotated_transformer.files import write_whole
 from annotated_transformer.model_names import MODELS
+from benchmarks.record import ROOT, command_line, save_line
 from tools import live
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "results" / "model" / "first-run.json"
+PLACE = "model/first-run.json"
 SCRIPTS = ROOT / "book" / "_static" / "live"
 SOURCE = "I don't know where she lives."
 # The worker of the page, asked as the page asks it.
@@ -43,14 +47,15 @@ const ask = (task, given) => new Promise((resolve) => {
 """
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the record."""
+    command_line(__doc__).parse_args(arguments)
     with TemporaryDirectory() as folder:
         live.write(MODELS / "tatoeba-en-de", Path(folder))
         weights = Path(folder, "model.packed")
         command = ["node", "-e", RUN, str(SCRIPTS), str(weights), SOURCE]
         done = subprocess.run(command, capture_output=True, check=True)
-    write_whole(FILE, done.stdout + b"\n")
+    save_line(PLACE, json.loads(done.stdout))
 
 
 if __name__ == "__main__":
