@@ -135,7 +135,7 @@ class FastObjective(Objective):
         self.rows = rows
 
     def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        """The loss of a batch, on the model's device, summed over real target tokens."""
+        """The loss of a batch, summed over real tokens, on the model's device."""
         weight = self.model.tgt_embedding.weight
         with CPUFunctions() if weight.device.type == "cpu" else nullcontext():
             return super().forward(batch)

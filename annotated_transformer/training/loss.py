@@ -54,7 +54,7 @@ class Objective(nn.Module):
         self.model, self.smoothing = model, smoothing
 
     def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        """The loss of a batch, on the model's device, summed over real target tokens."""
+        """The loss of a batch, summed over real tokens, on the model's device."""
         batch = batch.to(next(self.parameters()).device)
         real = batch.tgt_out != self.model.config.pad_id
         memory, src_mask = self.model.encode(batch.src)
