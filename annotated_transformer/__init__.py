@@ -36,11 +36,11 @@ Use it: `annotated-transformer translate -m RUN`, `classifier predict RUN`, and 
 with generate, fill, predict and forecast. In Python a text, an image (PIL, path, array)
 or a table goes in, or a list of them, and one answer or a list comes out:
     Translator                    translate, confidence, n_best, score, attention
-    Classifier                    predict, probabilities              (texts)
-    TextGenerator                 generate, measure                   (language models)
-    MaskFiller                    fill, where a text says [MASK]    (masked ones, BERT)
-    ImageClassifier               predict, probabilities, attention
-    SeriesForecaster              forecast
+    Classifier                    predict, probabilities, evaluate    (texts)
+    TextGenerator                 generate, measure, evaluate         (language models)
+    MaskFiller                    fill, evaluate                    (masked ones, BERT)
+    ImageClassifier               predict, probabilities, attention, evaluate
+    SeriesForecaster              forecast, evaluate
 
 Save it, share it, move it; each of them has:
     model.save_pretrained(folder), model.push_to_hub("owner/name"), model.to("cuda")
@@ -63,20 +63,22 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import model_types as model_types  # which registers them
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .after.from_data import make_task as make_task
-    from .after.image_classifier import ImageClassifier as ImageClassifier
-    from .after.mask_filler import MaskFiller as MaskFiller
-    from .after.series_forecaster import SeriesForecaster as SeriesForecaster
-    from .after.text_classifier import Classifier as Classifier
-    from .after.text_generator import TextGenerator as TextGenerator
+    from .after.forecasting import SeriesForecaster as SeriesForecaster
+    from .after.image_classification import ImageClassifier as ImageClassifier
+    from .after.mask_filling import MaskFiller as MaskFiller
+    from .after.text_classification import Classifier as Classifier
+    from .after.text_generation import TextGenerator as TextGenerator
     from .errors import UserError as UserError
     from .files import verify as verify
     from .model.config import TransformerConfig as TransformerConfig
     from .model.config import preset as preset
     from .model.transformer import Transformer as Transformer
+    from .model_types import make_task as make_task
     from .pretrained import load as load
     from .training.config import TrainingConfig as TrainingConfig
     from .training.recipes import Recipe as Recipe
@@ -91,13 +93,13 @@ if TYPE_CHECKING:
 # Where each name comes from; the imports above say the same to tools that read the
 # source: type checkers, editors and the book's cache.
 _HOMES = {
-    "Classifier": "after.text_classifier",
-    "ImageClassifier": "after.image_classifier",
-    "MaskFiller": "after.mask_filler",
+    "Classifier": "after.text_classification",
+    "ImageClassifier": "after.image_classification",
+    "MaskFiller": "after.mask_filling",
     "Recipe": "training.recipes",
     "SearchOptions": "translation.options",
-    "SeriesForecaster": "after.series_forecaster",
-    "TextGenerator": "after.text_generator",
+    "SeriesForecaster": "after.forecasting",
+    "TextGenerator": "after.text_generation",
     "TrainingConfig": "training.config",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
@@ -105,7 +107,7 @@ _HOMES = {
     "UserError": "errors",
     "fit": "training.run",
     "load": "pretrained",
-    "make_task": "after.from_data",
+    "make_task": "model_types",
     "prepare": "translation.task",
     "preset": "model.config",
     "recipe": "training.recipes",

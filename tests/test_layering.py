@@ -30,9 +30,11 @@ MODULES = sorted(
 )
 # The order of dependence; plain modules stand in the folder of their subject. What a
 # later one defines, `pretrained` imports by its name when it is asked for.
-ORDER = ["errors", "devices", "files", "model_names", "attention_view"]
-ORDER += ["before", "model", "data", "training", "pretrained", "translation", "after"]
-ORDER += ["performance", "interop", "check", "plots", "cli", "", "__main__"]
+ORDER = ["errors", "registry", "devices", "files", "model_names", "attention_view"]
+ORDER += ["before", "model", "data", "training", "pretrained", "average"]
+ORDER += ["translation", "after"]
+ORDER += ["performance", "interop", "model_types", "check", "plots", "cli", ""]
+ORDER += ["__main__"]
 LATE = {
     "pretrained": {"translation.translator"},  # for type checkers alone
     # A run takes the faster update, which stands on the model and the loss alone.

@@ -17,9 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from .config import ClassifierTraining, check_classifier
 from ..before.self_attention import simple_self_attention
 from ..data.batching import pad_rows
+from ..data.labelled_texts import check_classes
+from ..errors import check_choice, check_whole
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig
 from ..model.embedding import Embedding
@@ -57,7 +58,10 @@ class ClassifierConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_classifier(self)
+        check_whole(self, "vocab_size", least=UNK + 1)
+        check_whole(self, "max_length", below=2**20)
+        check_choice(self, "attention", ("none", "plain", "learned"))
+        check_classes(self.classes)
 
 # %% ../../nbs/after/classifier.ipynb #cls-stacks
 class NoAttention(nn.Module):
@@ -124,11 +128,15 @@ Rows = list[list[int]]
 
 
 def classifier_batches(
-    rows: Rows, labels: Sequence[int], most: int, training: ClassifierTraining
+    rows: Rows,
+    labels: Sequence[int],
+    most: int,
+    size: int,
+    seed: int,
+    word_dropout: float = 0.0,
 ) -> Iterator[TensorBatch]:
     """Endless batches of texts of similar length, some words hidden as unknown."""
-    draw = torch.Generator().manual_seed(training.seed)
-    size, pool = training.batch, 50 * training.batch
+    draw, pool = torch.Generator().manual_seed(seed), 50 * size
     while True:
         order = torch.randperm(len(rows), generator=draw).tolist()
         cuts = []
@@ -137,7 +145,7 @@ def classifier_batches(
             cuts += [near[i : i + size] for i in range(0, len(near), size)]
         for number in torch.randperm(len(cuts), generator=draw).tolist():
             ids = pad_rows([shorten(rows[i], most) for i in cuts[number]])
-            hidden = torch.rand(ids.shape, generator=draw) < training.word_dropout
+            hidden = torch.rand(ids.shape, generator=draw) < word_dropout
             ids = ids.masked_fill(hidden & (ids != PAD), UNK)
             classes = torch.tensor([labels[i] for i in cuts[number]])
             yield TensorBatch((ids, classes), len(classes))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
-from ..errors import UserError, check_whole, nearest
+from ..errors import UserError, check_choice, check_whole, nearest
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class RunConfig:
         self.check_rate()
         self.check("sharded", isinstance(self.sharded, bool), "is true or false")
         for name, known in CHOICES.items():
-            if (value := getattr(self, name)) not in known:
-                raise UserError(f"{name} is {value!r}: {nearest(value, known)}")
+            check_choice(self, name, known)
 
     def check_rate(self) -> None:
         """Raises: UserError for a highest learning rate out of range."""

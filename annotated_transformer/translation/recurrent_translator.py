@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from ..before.recurrent_model import RecurrentConfig, RecurrentModel
+from ..registry import ModelType
 from .translator import Translator
 
 
@@ -11,3 +12,6 @@ class RecurrentTranslator(Translator):
 
     config_class: ClassVar[Any] = RecurrentConfig
     model_class: ClassVar[Any] = RecurrentModel
+
+
+MODEL_TYPE = ModelType(RecurrentTranslator)

@@ -40,14 +40,18 @@ from annotated_transformer.after.classifier import (
     read_whole,
     reliability,
 )
-from annotated_transformer.after.config import ClassifierTraining
-from annotated_transformer.after.tasks import ClassifierTask, class_metrics
-from annotated_transformer.after.text_classifier import Classifier, new_classifier
+from annotated_transformer.after.text_classification import (
+    Classifier,
+    ClassifierTask,
+    ClassifierTraining,
+    new_classifier,
+)
 from annotated_transformer.data.labelled_texts import Examples, imdb
 from annotated_transformer.data.text_tokenizer import encode_texts
 from annotated_transformer.devices import find_device
 from annotated_transformer.model.attention import padding_mask
 from annotated_transformer.model.config import EOS, PAD
+from annotated_transformer.training.held_out import class_metrics
 from annotated_transformer.training.task import train_task
 from benchmarks.after.tuning import Case, once, search
 from benchmarks.record import command_line

@@ -27,8 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from torch import Tensor, nn
 
-from annotated_transformer.after.config import ImageTraining
-from annotated_transformer.after.tasks import VisionTask
+from annotated_transformer.after.image_classification import ImageTraining, VisionTask
 from annotated_transformer.after.vision import (
     VisionConfig,
     VisionTransformer,

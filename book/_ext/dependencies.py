@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "annotated_transformer"
+LISTED = f"{PACKAGE}.model_types"
 
 
 def imported_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
@@ -119,7 +120,12 @@ def direct_dependencies(name: str) -> frozenset[str]:
     names = imported_names(read(name), name, module_file(name).name == "__init__.py")
     later = re.findall(r'"([a-z]\w*(?:\.\w+)*):\w+"', read(name))
     names |= {f"{PACKAGE}.{each}" for each in later}
-    return frozenset(own_modules(names) - {name})
+    found = own_modules(names) - {name}
+    if name == PACKAGE:  # it has the model types registered, for who asks the registry
+        found -= {LISTED}
+    if name == f"{PACKAGE}.registry":
+        found |= {LISTED}
+    return frozenset(found)
 
 
 def all_dependencies(names: set[str]) -> set[str]:
