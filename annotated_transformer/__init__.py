@@ -23,20 +23,20 @@ languages; DATA is the name of a data set or a file of yours:
     fit(start_run(make_task("series", DATA, steps=900), RUN))      # 900 updates
 
 What DATA may be, and the class that opens the trained model:
-    classifier             "imdb", or a file, a line each: class, tab, text   Classifier
+    classifier             "imdb", or a file of lines: class, tab, text    TextClassifier
     language-model         "tiny-shakespeare", or a text file              TextGenerator
     masked-language-model  "imdb", or a file with a text a line               MaskFiller
     vision                 "mnist", or a folder in MNIST's format        ImageClassifier
     series                 "ett-h1", or a CSV file with dates first     SeriesForecaster
 
 Open a model: a run or another folder, a shipped model's name, or "hf:owner/name":
-    load(name), of any type; or Classifier.from_pretrained(name, device=…) and so on
+    load(name), of any type; or TextClassifier.from_pretrained(name, device=…) and so on
 
 Use it: `annotated-transformer translate -m RUN`, `classifier predict RUN`, and so on
 with generate, fill, predict and forecast. In Python a text, an image (PIL, path, array)
 or a table goes in, or a list of them, and one answer or a list comes out:
     Translator                    translate, confidence, n_best, score, attention
-    Classifier                    predict, probabilities, evaluate    (texts)
+    TextClassifier                predict, probabilities, evaluate    (texts)
     TextGenerator                 generate, measure, evaluate         (language models)
     MaskFiller                    fill, evaluate                    (masked ones, BERT)
     ImageClassifier               predict, probabilities, attention, evaluate
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from .after.forecasting import SeriesForecaster as SeriesForecaster
     from .after.image_classification import ImageClassifier as ImageClassifier
     from .after.mask_filling import MaskFiller as MaskFiller
-    from .after.text_classification import Classifier as Classifier
+    from .after.text_classification import TextClassifier as TextClassifier
     from .after.text_generation import TextGenerator as TextGenerator
     from .errors import UserError as UserError
     from .files import verify as verify
@@ -93,12 +93,12 @@ if TYPE_CHECKING:
 # Where each name comes from; the imports above say the same to tools that read the
 # source: type checkers, editors and the book's cache.
 _HOMES = {
-    "Classifier": "after.text_classification",
     "ImageClassifier": "after.image_classification",
     "MaskFiller": "after.mask_filling",
     "Recipe": "training.recipes",
     "SearchOptions": "translation.options",
     "SeriesForecaster": "after.forecasting",
+    "TextClassifier": "after.text_classification",
     "TextGenerator": "after.text_generation",
     "TrainingConfig": "training.config",
     "Transformer": "model.transformer",

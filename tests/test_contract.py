@@ -21,8 +21,8 @@ from annotated_transformer.after.masked_language_model import (
 )
 from annotated_transformer.after.series import SeriesConfig
 from annotated_transformer.after.text_classification import (
-    Classifier,
     ClassifierTraining,
+    TextClassifier,
 )
 from annotated_transformer.after.text_generation import LanguageTraining
 from annotated_transformer.after.vision import VisionConfig
@@ -117,7 +117,9 @@ def test_what_a_type_lacks_is_refused_by_name(name, saved):
             load(saved, device="cpu", engine="torch")
         with pytest.raises(UserError, match=f"type '{name}' has float32"):
             load(saved, device="cpu", dtype="bfloat16")
-    for other in {Classifier, ImageClassifier, Translator} - {*type(made(name)).mro()}:
+    for other in {TextClassifier, ImageClassifier, Translator} - {
+        *type(made(name)).mro()
+    }:
         with pytest.raises(UserError, match=f"type '{name}', which is no"):
             other.from_pretrained(saved)
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from annotated_transformer.after.classifier import (
     ClassifierConfig,
     Rows,
-    TextClassifier,
+    ClassifierModel,
     classifier_batches,
     pieces,
 )
@@ -212,7 +212,7 @@ def classifier_from(
     model: MaskedLanguageModel,
     classes: Sequence[str],
     dropout: float = 0.1,
-) -> TextClassifier:
+) -> ClassifierModel:
     """A classifier that begins with a pretrained model's embedding and layers.
 
     Its output layer is new, and drawn at random.
@@ -220,7 +220,7 @@ def classifier_from(
     config = model.config
     sizes = {n: getattr(config, n) for n in ("N", "d_model", "d_ff", "h")}
     texts = {n: getattr(config, n) for n in ("vocab_size", "max_length")}
-    classifier = TextClassifier(
+    classifier = ClassifierModel(
         ClassifierConfig(**sizes, **texts, dropout=dropout, classes=tuple(classes))
     )
     classifier.embedding.load_state_dict(model.embedding.state_dict())

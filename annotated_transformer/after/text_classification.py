@@ -25,8 +25,8 @@ from ..translation.lines import as_list
 from ..translation.step_model import check_numbers
 from .classifier import (
     ClassifierConfig,
+    ClassifierModel,
     Rows,
-    TextClassifier,
     class_loss,
     classifier_batches,
     pieces,
@@ -85,11 +85,11 @@ class ClassifierTask(HeldOutTask[tuple[Rows, Sequence[int]]]):
         return class_metrics(probabilities_of(self.model, rows), torch.tensor(classes))
 
 
-class Classifier(PretrainedModel):
+class TextClassifier(PretrainedModel):
     """Texts in, classes out: a text or a list of texts, and an answer in kind."""
 
     config_class: ClassVar[Any] = ClassifierConfig
-    model_class: ClassVar[Any] = TextClassifier
+    model_class: ClassVar[Any] = ClassifierModel
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[Tokenizer]:
@@ -156,14 +156,14 @@ class Classifier(PretrainedModel):
 
 def new_classifier(
     texts: Sequence[str], config: ClassifierConfig, seed: int = 1
-) -> Classifier:
+) -> TextClassifier:
     """An untrained classifier, with a vocabulary learned from some texts: byte pairs
     of lower-cased words, at most `config.vocab_size` of them.
     """
     tokenizer = train_bpe(texts, config.vocab_size, lowercase=True)
     torch.manual_seed(seed)
     config = replace(config, vocab_size=tokenizer.get_vocab_size())
-    return Classifier(TextClassifier(config), tokenizer)
+    return TextClassifier(ClassifierModel(config), tokenizer)
 
 
 def load_examples(
@@ -199,7 +199,7 @@ def new_task(
 
 
 def labelled_task(
-    model: TextClassifier,
+    model: ClassifierModel,
     tokenizer: Tokenizer,
     examples: Examples,
     training: ClassifierTraining,
@@ -223,7 +223,7 @@ def check_count(examples: Examples) -> None:
 # -- its commands ----------------------------------------------------------------------
 
 
-def predict(model: Classifier, texts: Lines) -> Iterator[str]:
+def predict(model: TextClassifier, texts: Lines) -> Iterator[str]:
     """The most probable class of each text and its probability, line by line.
 
     **Examples**
@@ -240,7 +240,7 @@ def predict(model: Classifier, texts: Lines) -> Iterator[str]:
 
 DATA = "imdb, or a file of your own, an example a line: the class, a tab, the text"
 MODEL_TYPE = ModelType(
-    Classifier,
+    TextClassifier,
     new_task,
     ClassifierTraining(),
     data=DATA,
