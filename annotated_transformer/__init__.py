@@ -23,7 +23,7 @@ languages; DATA is the name of a data set or a file of yours:
     fit(start_run(make_task("series", DATA, steps=900), RUN))      # 900 updates
 
 What DATA may be, and the class that opens the trained model:
-    classifier             "imdb", or a file of lines: class, tab, text    TextClassifier
+    classifier             "imdb", or a file of lines: class, tab, text   TextClassifier
     language-model         "tiny-shakespeare", or a text file              TextGenerator
     masked-language-model  "imdb", or a file with a text a line               MaskFiller
     vision                 "mnist", or a folder in MNIST's format        ImageClassifier
