@@ -1,6 +1,6 @@
 """The average of checkpoints as a model folder, whatever the type of the model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -28,19 +28,16 @@ def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
         check_same(other.folder, first.folder)
     model = first.owner(*first.owner.read(first))
     parameters = dict(model.model.named_parameters())
-    weights = average_weights(read_all(found, parameters))
+    weights = average_weights(weights_like(parameters, each) for each in found)
     copy_weights(model.model, weights, first.folder)
     model.save_pretrained(out)
 
 
-def read_all(
-    found: Sequence[SavedModel], parameters: dict[str, Tensor]
-) -> Iterator[dict[str, Tensor]]:
-    """The weights of each. Raises: UserError for others than the model's parameters."""
-    for saved in found:
-        weights = saved.owner.read_weights(saved, saved.config())
-        check_shapes(parameters, weights, saved.folder)
-        yield weights
+def weights_like(wanted: dict[str, Tensor], saved: SavedModel) -> dict[str, Tensor]:
+    """The weights of a folder. Raises: UserError for others than those wanted."""
+    weights = saved.owner.read_weights(saved, saved.config())
+    check_shapes(wanted, weights, saved.folder)
+    return weights
 
 
 def check_same(folder: Path, first: Path) -> None:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from .training.task import Task
 
 for name, home, summary in (
-    ("transformer", "translation.translator:MODEL_TYPE", ""),
-    ("recurrent", "translation.recurrent_translator:MODEL_TYPE", ""),
-    ("transformer-since-2017", "after.since_2017_translator:MODEL_TYPE", ""),
-    ("marian", "interop.marian:MODEL_TYPE", ""),
-    ("gpt2", "interop.gpt2:MODEL_TYPE", ""),
-    ("bert", "interop.bert:MODEL_TYPE", ""),
+    ("transformer", "translation.translator:Translator", ""),
+    ("recurrent", "translation.recurrent_translator:RecurrentTranslator", ""),
+    ("transformer-since-2017", "after.since_2017_translator:Since2017Translator", ""),
+    ("marian", "interop.marian:MarianTranslator", ""),
+    ("gpt2", "interop.gpt2:GPT2Generator", ""),
+    ("bert", "interop.bert:BertFiller", ""),
     (
         *("classifier", "after.text_classification:MODEL_TYPE"),
         "Put texts into classes: train on IMDb or on your own examples.",

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from .errors import UserError, nearest
 
+Root = str | Path | None  # where named data sets are kept
 Lines = Iterator[list[str]]  # the texts that a command reads, as many as there are
 
 
@@ -43,12 +45,13 @@ class ModelType:
         return self.data.partition(",")[0]
 
 
-HOMES: dict[str, str | ModelType] = {}  # by the type's name
+HOMES: dict[str, str | ModelType] = {}
 SUMMARIES: dict[str, str] = {}  # of the types that have commands
 
 
 def register(name: str, home: str | ModelType, summary: str = "") -> None:
-    """Make a model type known: its record, or "module:NAME" in this package for it.
+    """Make a model type known: its record, or "module:NAME" in this package for it or,
+    where a model is opened only, for its class.
 
     With a summary it has commands, and the summary stands in their help.
     """
@@ -64,6 +67,7 @@ def model_type(name: str) -> ModelType:
     home = HOMES[name]
     if isinstance(home, str):
         module, _, attribute = home.partition(":")
-        home = getattr(import_module(f".{module}", __package__), attribute)
+        found = getattr(import_module(f".{module}", __package__), attribute)
+        home = found if isinstance(found, ModelType) else ModelType(found)
         HOMES[name] = home
     return home

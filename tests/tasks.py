@@ -117,7 +117,7 @@ def vision(**settings: object) -> Task:
     sizes = {"height": 8, "width": 8, "patch": 4, "classes": 2}
     model = VisionTransformer(VisionConfig(**SMALL, **sizes))
     config = ImageTraining(**{"epochs": 3, "batch": 16, "shift": 1} | settings)
-    return VisionTask(model, found, found[:20], config)
+    return VisionTask(model, None, found, found[:20], config)
 
 
 def series(**settings: object) -> Task:

@@ -17,7 +17,7 @@ from ..data.series import Series, as_series, ett, read_series, several_series
 from ..errors import UserError
 from ..files import read_json, write_json
 from ..pretrained import PretrainedModel
-from ..registry import ModelType
+from ..registry import ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask
 from ..training.task import TensorBatch
 from ..translation.step_model import check_numbers
@@ -33,8 +33,6 @@ from .series import (
     window_batches,
     window_loss,
 )
-
-Root = str | Path | None
 
 
 @dataclass(frozen=True)
@@ -216,16 +214,12 @@ def forecast(
     """
     series = load_series(data, root)
     found = model.forecast(series)
-    yield csv_line(["date", *series.names])
+    writer = csv.writer(text := io.StringIO(), lineterminator="\n")
+    writer.writerow(["date", *series.names])
     dates = coming_dates(series.dates, len(found))
     for date, row in zip(dates, found.tolist(), strict=True):
-        yield csv_line([date, *(f"{value:.6g}" for value in row)])
-
-
-def csv_line(cells: list[str]) -> str:
-    """Cells as a line of CSV."""
-    csv.writer(line := io.StringIO(), lineterminator="").writerow(cells)
-    return line.getvalue()
+        writer.writerow([date, *(f"{value:.6g}" for value in row)])
+    yield text.getvalue().removesuffix("\n")
 
 
 def coming_dates(dates: tuple[str, ...], count: int) -> list[str]:

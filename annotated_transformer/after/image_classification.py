@@ -14,7 +14,7 @@ from ..data.pictures import as_images
 from ..data.published_files import own_path
 from ..errors import UserError
 from ..pretrained import PretrainedModel
-from ..registry import ModelType
+from ..registry import ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask, class_metrics
 from ..training.task import TensorBatch
 from ..translation.step_model import check_numbers
@@ -27,8 +27,6 @@ from .vision import (
     cut,
     image_batches,
 )
-
-Root = str | Path | None
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,11 @@ class ImageTraining(BatchedTraining):
     peak: float = 2e-3
     shift: int = 2
     smoothing: float = 0.1
+    shares: ClassVar[tuple[str, ...]] = ("smoothing",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check("shift", self.shift >= 0, "must be 0 or more")
-        self.check("smoothing", 0 <= self.smoothing < 1, "must be from 0, and below 1")
 
 
 class VisionTask(HeldOutTask[ImageSet]):
@@ -55,15 +53,6 @@ class VisionTask(HeldOutTask[ImageSet]):
 
     config: ImageTraining
     unit = "images"
-
-    def __init__(
-        self,
-        model: VisionTransformer,
-        train: ImageSet,
-        valid: ImageSet,
-        config: ImageTraining,
-    ):
-        super().__init__(model, None, train, valid, config)
 
     def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
         """The smoothed cross-entropy of the class."""
@@ -150,7 +139,7 @@ def new_task(
     sizes: dict[str, int] = {"height": height, "width": width, "classes": highest + 1}
     torch.manual_seed(training.seed)
     model = VisionTransformer(replace(config, **sizes))
-    return VisionTask(model, *cut(images), training)
+    return VisionTask(model, None, *cut(images), training)
 
 
 def predict(

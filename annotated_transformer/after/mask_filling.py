@@ -15,7 +15,7 @@ from ..data.text_tokenizer import TextTokenizer, read_text_tokenizer
 from ..data.texts import unlabelled
 from ..errors import UserError
 from ..pretrained import PretrainedModel
-from ..registry import Lines, ModelType
+from ..registry import Lines, ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask
 from ..training.task import TensorBatch
 from ..translation.lines import as_list
@@ -36,8 +36,6 @@ from .masked_language_model import (
 from .text_classification import (
     ClassifierTask,
     ClassifierTraining,
-    Root,
-    check_count,
     labelled_task,
     load_examples,
 )
@@ -241,7 +239,6 @@ def fine_tune(
     examples, classes = load_examples(data, "train", root=root)
     if labels is not None:
         examples = draw_examples(examples, labels, training.seed)
-    check_count(examples)
     torch.manual_seed(training.seed)
     classifier = classifier_from(model.model, classes)
     return labelled_task(classifier, model.tokenizer, examples, training)

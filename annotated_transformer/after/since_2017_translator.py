@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar
 
-from ..registry import ModelType
 from ..translation.translator import Translator
 from .since_2017 import Since2017Config, assemble
 
@@ -12,6 +11,3 @@ class Since2017Translator(Translator):
 
     config_class: ClassVar[Any] = Since2017Config
     model_class: ClassVar[Any] = staticmethod(assemble)
-
-
-MODEL_TYPE = ModelType(Since2017Translator)

@@ -18,7 +18,7 @@ from ..data.text_tokenizer import TextTokenizer, encode_texts, read_text_tokeniz
 from ..data.tokenizer import train_bpe
 from ..errors import UserError
 from ..pretrained import PretrainedModel
-from ..registry import Lines, ModelType
+from ..registry import Lines, ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask, class_metrics
 from ..training.task import TensorBatch
 from ..translation.lines import as_list
@@ -36,7 +36,6 @@ from .classifier import (
 )
 
 FEWEST = 40  # with fewer texts, nothing may be left for validation
-Root = str | Path | None
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,7 @@ class ClassifierTraining(BatchedTraining):
     peak: float = 2e-3
     word_dropout: float = 0.3
     smoothing: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("word_dropout", "smoothing"):
-            share = 0 <= getattr(self, name) < 1
-            self.check(name, share, "must be from 0, and below 1")
+    shares: ClassVar[tuple[str, ...]] = ("word_dropout", "smoothing")
 
 
 class ClassifierTask(HeldOutTask[tuple[Rows, Sequence[int]]]):
@@ -192,7 +186,6 @@ def new_task(
 ) -> ClassifierTask:
     """A new classifier with a vocabulary of its own."""
     examples, classes = load_examples(data, "train", root=root)
-    check_count(examples)
     texts = examples.divide()[0].texts
     new = new_classifier(texts, replace(config, classes=classes), training.seed)
     return labelled_task(new.model, new.tokenizer, examples, training)
@@ -204,20 +197,19 @@ def labelled_task(
     examples: Examples,
     training: ClassifierTraining,
 ) -> ClassifierTask:
-    """The training of a classifier on nine tenths of some examples."""
-    train, valid = (
-        (encode_texts(tokenizer, each.texts), each.labels) for each in examples.divide()
-    )
-    return ClassifierTask(model, tokenizer, train, valid, training)
+    """The training of a classifier on nine tenths of some examples.
 
-
-def check_count(examples: Examples) -> None:
-    """Raises: UserError where a tenth of the texts may be none."""
+    Raises: UserError where the other tenth may be none.
+    """
     if len(examples) < FEWEST:
         raise UserError(
             f"{len(examples)} texts are too few to keep a tenth for validation: give "
             f"at least {FEWEST}"
         )
+    train, valid = (
+        (encode_texts(tokenizer, each.texts), each.labels) for each in examples.divide()
+    )
+    return ClassifierTask(model, tokenizer, train, valid, training)
 
 
 # -- its commands ----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..data.text_tokenizer import TextTokenizer, read_text_tokenizer
 from ..data.texts import TEXTS, load_text, read_text
 from ..errors import UserError, nearest
 from ..pretrained import PretrainedModel
-from ..registry import ModelType
+from ..registry import ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask
 from ..training.task import TensorBatch
 from ..translation.lines import as_list
@@ -167,7 +167,7 @@ class TextGenerator(PretrainedModel):
         return TextLoss(nats.item(), len(ids) - 1, len(text) - first, max(1, words))
 
     def evaluate(
-        self, data: str | Path = "tiny-shakespeare", root: str | Path | None = None
+        self, data: str | Path = "tiny-shakespeare", root: Root = None
     ) -> dict[str, Any]:
         """What the held-out part of a named text costs, or a whole file."""
         own = str(data) not in TEXTS and Path(data).is_file()
@@ -182,7 +182,7 @@ def new_task(
     data: str | Path,
     config: LanguageModelConfig,
     training: LanguageTraining,
-    root: str | Path | None,
+    root: Root,
 ) -> LanguageModelTask:
     """A new language model: of characters, or of byte pairs if vocab_size was set.
 

@@ -92,23 +92,18 @@ def add_train(group: typer.Typer, kind: ModelType) -> None:
 
 def add_evaluate(group: typer.Typer, kind: ModelType) -> None:
     """Add `TASK evaluate`."""
-    Data = Annotated[str, typer.Argument(metavar="DATA", help=f"{kind.data}.")]
     name = f"`annotated-transformer {kind.name} evaluate"
-    words = (
+
+    def evaluate(
+        model: Any, data: str = kind.default_data, *, root: Any = None
+    ) -> Iterator[str]:
+        return figures(model.evaluate(data, root))
+
+    evaluate.__doc__ = (
         f"Measure a model on data that it hasn't seen.\n\n{kind.about}\n\n**Examples**"
         f"\n\n{name} runs/{kind.name}`\n\n{name} runs/own {kind.example[0]}`"
     )
-
-    @group.command(help=words)
-    def evaluate(
-        model: Trained,
-        data: Data = kind.default_data,
-        root: Root = None,
-        device: Device = None,
-    ) -> None:
-        opened = kind.model.from_pretrained(model, device=device)
-        for line in figures(opened.evaluate(data, root)):
-            echo(line)
+    add_use(group, kind, evaluate)
 
 
 def figures(found: dict[str, Any]) -> Iterator[str]:

@@ -138,9 +138,7 @@ def several_series(series: Any, columns: int) -> bool:
     if not isinstance(series, list | tuple) or not series:
         return False
     first = series[0]
-    if isinstance(first, str | Path) or hasattr(first, "columns"):
-        return True
-    if hasattr(first, "dates"):  # a Series
+    if isinstance(first, str | Path | Series) or hasattr(first, "columns"):
         return True
     axes = np.ndim(first)
     return axes == 2 or (axes == 1 and columns == 1 and len(first) > 1)

@@ -14,7 +14,6 @@ from ..after.mask_filling import MaskFiller
 from ..errors import check_whole
 from ..model.attention import padding_mask
 from ..model.layers import EncoderLayer
-from ..registry import ModelType
 from .parts import ACTIVATIONS, ActivatedFeedForward, BiasedAttention
 from .published import Stored, renamed
 from .text_models import Layout, PublishedTextModel, TextConfig, check_length
@@ -170,6 +169,3 @@ class BertFiller(PublishedTextModel, MaskFiller):
     def read_files(cls, folder: Path, config: Any) -> tuple[Tokenizer]:
         """The tokenizer. Raises: UserError if it is damaged, or another model's."""
         return (read_published_tokenizer(folder, config.vocab_size),)
-
-
-MODEL_TYPE = ModelType(BertFiller)

@@ -14,7 +14,6 @@ from ..data.text_tokenizer import TextTokenizer
 from ..errors import check_whole
 from ..model.attention import causal_mask
 from ..model.cache import KVCache
-from ..registry import ModelType
 from .parts import ActivatedFeedForward, BiasedAttention
 from .published import Stored, renamed
 from .text_models import Layout, PublishedTextModel, TextConfig, check_length
@@ -158,6 +157,3 @@ class GPT2Generator(PublishedTextModel, TextGenerator):
     def read_files(cls, folder: Path, config: Any) -> tuple[TextTokenizer]:
         """The tokenizer. Raises: UserError if it is damaged, or another model's."""
         return (TextTokenizer(read_published_tokenizer(folder, config.vocab_size)),)
-
-
-MODEL_TYPE = ModelType(GPT2Generator)

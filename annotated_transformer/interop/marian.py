@@ -16,7 +16,6 @@ from ..model.config import TransformerConfig
 from ..model.layers import Decoder
 from ..model.transformer import Transformer, initialise
 from ..pretrained import SavedModel, find_model
-from ..registry import ModelType
 from ..training.checkpoint import MADE_BY, empty_model, write_model, written_here
 from ..translation.translator import Translator
 from .marian_tokenizer import MarianTokenizer
@@ -204,6 +203,3 @@ def import_marian(
     weights = MarianTranslator.read_weights(saved, config)
     with whole_folder(out, imported_here, "import_marian") as draft:
         write_model(draft, weights, config, tokenizer)
-
-
-MODEL_TYPE = ModelType(MarianTranslator)

@@ -40,12 +40,17 @@ class RunConfig:
         *("steps", "micro_batches", "accumulate"),
         *("log_every", "save_every", "keep", "timeout"),
     )
+    shares: ClassVar[tuple[str, ...]] = ()  # from 0, and below 1
 
     def __post_init__(self) -> None:
         for name in self.counts:
             check_whole(self, name)
         for name in ("seed", "patience", "epochs"):
             check_whole(self, name, least=0, below=2**32)
+        for name in self.shares:
+            self.check(
+                name, 0 <= getattr(self, name) < 1, "must be from 0, and below 1"
+            )
         self.check_rate()
         self.check("sharded", isinstance(self.sharded, bool), "is true or false")
         for name, known in CHOICES.items():
@@ -102,13 +107,12 @@ class TrainingConfig(RunConfig):
     select: str = "average"
     free: ClassVar[tuple[str, ...]] = (*RunConfig.free, "steps")
     counts: ClassVar[tuple[str, ...]] = (*RunConfig.counts, "batch_tokens", "warmup")
+    shares: ClassVar[tuple[str, ...]] = ("label_smoothing",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         most = f"must be at most batch_tokens, {self.batch_tokens}"
         self.check("micro_batches", self.micro_batches <= self.batch_tokens, most)
-        share = "must be at least 0 and below 1"
-        self.check("label_smoothing", 0 <= self.label_smoothing < 1, share)
 
     def check_rate(self) -> None:
         """Raises: UserError for a rate out of range, or one that is named twice."""

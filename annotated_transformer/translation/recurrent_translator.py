@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 from ..before.recurrent_model import RecurrentConfig, RecurrentModel
-from ..registry import ModelType
 from .translator import Translator
 
 
@@ -12,6 +11,3 @@ class RecurrentTranslator(Translator):
 
     config_class: ClassVar[Any] = RecurrentConfig
     model_class: ClassVar[Any] = RecurrentModel
-
-
-MODEL_TYPE = ModelType(RecurrentTranslator)

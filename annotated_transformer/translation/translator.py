@@ -14,7 +14,6 @@ from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 from ..model_names import SHIPPED
 from ..pretrained import PretrainedModel, SavedModel
-from ..registry import ModelType
 from .attention_weights import Attention, inspect_attention, token_labels
 from .confidence import (
     Confidence,
@@ -402,6 +401,3 @@ class Translator(PretrainedModel):
                 number += len(chunk)
         finally:
             unknown.warn(stacklevel=5)
-
-
-MODEL_TYPE = ModelType(Translator)

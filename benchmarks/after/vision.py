@@ -107,7 +107,7 @@ def run(case: Case) -> Case:
         peak=case["rate"],
     )
     model = untrained(case["side"], case["seed"])
-    points = list(train_task(VisionTask(model, train[:images], valid, settings)))
+    points = list(train_task(VisionTask(model, None, train[:images], valid, settings)))
     best = min(points, key=lambda point: point["loss"])  # whose weights it now has
     found: Case = {
         "images": images,
