@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
@@ -27,9 +27,6 @@ from .training.checkpoint import (
     read_weights,
     save_model,
 )
-
-if TYPE_CHECKING:
-    from .translation.translator import Translator
 
 
 def imported(home: str) -> Any:
@@ -260,24 +257,6 @@ def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
     return SavedModel(str(name), folder, about)
 
 
-@overload
-def load(
-    name: Literal["tatoeba-en-de", "phrasebook-en-de"] = ...,
-    *,
-    device: str | torch.device | None = ...,
-    dtype: str | None = ...,
-    engine: str = ...,
-    revision: str | None = ...,
-) -> "Translator": ...
-@overload
-def load(
-    name: str | Path,
-    *,
-    device: str | torch.device | None = ...,
-    dtype: str | None = ...,
-    engine: str = ...,
-    revision: str | None = ...,
-) -> Any: ...
 def load(
     name: str | Path = SHIPPED,
     *,

@@ -72,7 +72,7 @@ class SorterTraining(BatchedTraining):
     peak: float = 3e-3
 
 
-class SorterTask(HeldOutTask[Tensor]):
+class SorterTask(HeldOutTask):
     """A sorter, and rows of digits to train and to validate on."""
 
     def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:

@@ -36,7 +36,6 @@ ORDER += ["translation", "after"]
 ORDER += ["performance", "interop", "model_types", "check", "plots", "cli", ""]
 ORDER += ["__main__"]
 LATE = {
-    "pretrained": {"translation.translator"},  # for type checkers alone
     # A run takes the faster update, which stands on the model and the loss alone.
     "translation.task": {"performance.update"},
 }

@@ -45,7 +45,7 @@ class SeriesTraining(BatchedTraining):
     save_every: int = 50
 
 
-class SeriesTask(HeldOutTask[Tensor]):
+class SeriesTask(HeldOutTask):
     """A forecaster, the scale of its series, and (time, channel) of both parts."""
 
     config: SeriesTraining

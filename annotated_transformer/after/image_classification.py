@@ -48,7 +48,7 @@ class ImageTraining(BatchedTraining):
         self.check("shift", self.shift >= 0, "must be 0 or more")
 
 
-class VisionTask(HeldOutTask[ImageSet]):
+class VisionTask(HeldOutTask):
     """A vision Transformer, and images to train and validate."""
 
     config: ImageTraining

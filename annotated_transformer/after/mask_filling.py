@@ -20,7 +20,6 @@ from ..training.held_out import BatchedTraining, HeldOutTask
 from ..training.task import TensorBatch
 from ..translation.lines import as_list
 from ..translation.step_model import check_numbers
-from .classifier import Rows
 from .masked_language_model import (
     MASK,
     MaskedLanguageModel,
@@ -71,7 +70,7 @@ class MaskedTraining(BatchedTraining):
             self.check(name, 0 <= getattr(self, name) <= 1, "is a share, from 0 to 1")
 
 
-class MaskedLanguageModelTask(HeldOutTask[Rows]):
+class MaskedLanguageModelTask(HeldOutTask):
     """A masked language model, its tokenizer, and rows of ids to train and validate."""
 
     config: MaskedTraining

@@ -26,7 +26,6 @@ from ..translation.step_model import check_numbers
 from .classifier import (
     ClassifierConfig,
     ClassifierModel,
-    Rows,
     class_loss,
     classifier_batches,
     pieces,
@@ -53,7 +52,7 @@ class ClassifierTraining(BatchedTraining):
     shares: ClassVar[tuple[str, ...]] = ("word_dropout", "smoothing")
 
 
-class ClassifierTask(HeldOutTask[tuple[Rows, Sequence[int]]]):
+class ClassifierTask(HeldOutTask):
     """A classifier, its tokenizer, and (rows of ids, classes) to train and validate."""
 
     config: ClassifierTraining
@@ -69,9 +68,9 @@ class ClassifierTask(HeldOutTask[tuple[Rows, Sequence[int]]]):
 
     def draw(self) -> Iterator[TensorBatch]:
         """Texts of similar length, some words hidden."""
-        length, config = self.model.config.max_length, self.config
+        (rows, labels), config = self.train, self.config
         settings = config.batch, config.seed, config.word_dropout
-        return classifier_batches(*self.train, length, *settings)
+        return classifier_batches(rows, labels, self.model.config.max_length, *settings)
 
     def evaluate(self) -> dict[str, float]:
         """The loss per text, and the share of right answers."""

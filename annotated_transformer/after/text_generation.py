@@ -40,7 +40,7 @@ class LanguageTraining(BatchedTraining):
     peak: float = 2e-3
 
 
-class LanguageModelTask(HeldOutTask[Tensor]):
+class LanguageModelTask(HeldOutTask):
     """A language model, its tokenizer, and the ids of a text and of its held-out part.
 
     Raises: UserError for a text too short for one window, or a held-out part of fewer

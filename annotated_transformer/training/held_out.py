@@ -2,9 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -26,10 +26,7 @@ class BatchedTraining(RunConfig):
     counts: ClassVar[tuple[str, ...]] = (*RunConfig.counts, "batch")
 
 
-Data = TypeVar("Data", bound=Sized)
-
-
-class HeldOutTask(Task, Generic[Data]):
+class HeldOutTask(Task):
     """A model, what is saved beside it, and data to train on and to validate on."""
 
     config: Any
@@ -38,8 +35,8 @@ class HeldOutTask(Task, Generic[Data]):
         self,
         model: nn.Module,
         beside: Savable | Tokenizer | None,
-        train: Data,
-        valid: Data,
+        train: Any,
+        valid: Any,
         config: BatchedTraining,
     ):
         self.model, self.train, self.valid = model, train, valid
