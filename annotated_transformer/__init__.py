@@ -24,24 +24,24 @@ languages; DATA is the name of a data set or a file of yours:
 A run prints its progress; `report=None`, of prepare or start_run, keeps it silent.
 
 What DATA may be, and the class that opens the trained model:
-    classifier             "imdb", or a file, a line each: class, tab, text   Classifier
+    classifier             "imdb", or a file of lines: class, tab, text   TextClassifier
     language-model         "tiny-shakespeare", or a text file              TextGenerator
     masked-language-model  "imdb", or a file with a text a line               MaskFiller
     vision                 "mnist", or a folder in MNIST's format        ImageClassifier
     series                 "ett-h1", or a CSV file with dates first     SeriesForecaster
 
 Open a model: a run or another folder, a shipped model's name, or "hf:owner/name":
-    load(name), of any type; or Classifier.from_pretrained(name, device=…) and so on
+    load(name), of any type; or TextClassifier.from_pretrained(name, device=…) and so on
 
 Use it: `annotated-transformer translate -m RUN`, `classifier predict RUN`, and so on
 with generate, fill, predict and forecast. In Python a text, an image (PIL, path, array)
 or a table goes in, or a list of them, and one answer or a list comes out:
     Translator                    translate, confidence, n_best, score, attention
-    Classifier                    predict, probabilities              (texts)
-    TextGenerator                 generate, measure                   (language models)
-    MaskFiller                    fill, where a text says [MASK]    (masked ones, BERT)
-    ImageClassifier               predict, probabilities, attention
-    SeriesForecaster              forecast
+    TextClassifier                predict, probabilities, evaluate    (texts)
+    TextGenerator                 generate, measure, evaluate         (language models)
+    MaskFiller                    fill, evaluate                    (masked ones, BERT)
+    ImageClassifier               predict, probabilities, attention, evaluate
+    SeriesForecaster              forecast, evaluate
 
 Save it, share it, move it; each of them has:
     model.save_pretrained(folder), model.push_to_hub("owner/name"), model.to("cuda")
@@ -64,23 +64,24 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import model_types as model_types  # which registers them
 from .decoding.engines import HOMES as _ENGINES
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .after.from_data import make_task as make_task
-    from .after.image_classifier import ImageClassifier as ImageClassifier
-    from .after.mask_filler import MaskFiller as MaskFiller
-    from .after.series_forecaster import SeriesForecaster as SeriesForecaster
-    from .after.text_classifier import Classifier as Classifier
-    from .after.text_generator import TextGenerator as TextGenerator
+    from .after.forecasting import SeriesForecaster as SeriesForecaster
+    from .after.image_classification import ImageClassifier as ImageClassifier
+    from .after.mask_filling import MaskFiller as MaskFiller
+    from .after.text_classification import TextClassifier as TextClassifier
+    from .after.text_generation import TextGenerator as TextGenerator
     from .decoding.options import SearchOptions as SearchOptions
     from .errors import UserError as UserError
     from .files import verify as verify
     from .model.config import TransformerConfig as TransformerConfig
     from .model.config import preset as preset
     from .model.transformer import Transformer as Transformer
+    from .model_types import make_task as make_task
     from .pretrained import load as load
     from .training.config import TrainingConfig as TrainingConfig
     from .training.recipes import Recipe as Recipe
@@ -94,13 +95,13 @@ if TYPE_CHECKING:
 # Where each name comes from; the imports above say the same to tools that read the
 # source: type checkers, editors and the book's cache.
 _HOMES = {
-    "Classifier": "after.text_classifier",
-    "ImageClassifier": "after.image_classifier",
-    "MaskFiller": "after.mask_filler",
+    "ImageClassifier": "after.image_classification",
+    "MaskFiller": "after.mask_filling",
     "Recipe": "training.recipes",
     "SearchOptions": "decoding.options",
-    "SeriesForecaster": "after.series_forecaster",
-    "TextGenerator": "after.text_generator",
+    "SeriesForecaster": "after.forecasting",
+    "TextClassifier": "after.text_classification",
+    "TextGenerator": "after.text_generation",
     "TrainingConfig": "training.config",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
@@ -108,7 +109,7 @@ _HOMES = {
     "UserError": "errors",
     "fit": "training.run",
     "load": "pretrained",
-    "make_task": "after.from_data",
+    "make_task": "model_types",
     "prepare": "translation.task",
     "preset": "model.config",
     "recipe": "training.recipes",

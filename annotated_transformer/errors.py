@@ -46,3 +46,9 @@ def check_whole(owner: object, name: str, least: int = 1, below: int = 2**31) ->
             f"{name} is {value!r}: it must be a whole number of at least {least}, and "
             f"below {below}"
         )
+
+
+def check_choice(owner: object, name: str, known: Iterable[str]) -> None:
+    """Raises: UserError unless the field of that name has one of the known values."""
+    if (value := getattr(owner, name)) not in known:
+        raise UserError(f"{name} is {value!r}: {nearest(value, known)}")

@@ -177,24 +177,25 @@ def whole_folder(final: str | Path, by: str) -> Iterator[Path]:
     Raises: UserError for what is there already, a full disk or an unwritable place.
     """
     final = Path(os.path.abspath(final))  # so that "." has a name
-    draft = draft_of(final) if final.name else final
+    check_no_links(final)
+    if os.path.exists(final) and (not final.is_dir() or any(final.iterdir())):
+        raise UserError(f"{final} exists already: choose another folder")
     try:
-        check_no_links(final)
-        if final.exists() and (not final.is_dir() or any(final.iterdir())):
-            raise UserError(f"{final} exists already: choose another folder")
+        draft = draft_of(final)
         draft.mkdir(parents=True)
-        yield draft
-        write_manifest(draft, by)
-        for path in draft.iterdir():
-            path.chmod(draft.stat().st_mode & 0o666)  # readable as the folder is
-            flush(path)
-        flush(draft)
-        give_name(draft, final)
+        try:  # what is deleted in the end is what was made here, and nothing else
+            yield draft
+            write_manifest(draft, by)
+            for path in draft.iterdir():
+                path.chmod(draft.stat().st_mode & 0o666)  # readable as the folder is
+                flush(path)
+            flush(draft)
+            give_name(draft, final)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         remedy = "free some space or choose another folder"
         raise UserError(f"{final} can't be written ({error}): {remedy}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def give_name(draft: Path, final: Path) -> None:

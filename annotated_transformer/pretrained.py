@@ -7,10 +7,9 @@ config.json before it writes. The Hub's public functions do the transfers.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
@@ -19,6 +18,7 @@ from .devices import find_device
 from .errors import UserError, escaped, nearest
 from .files import read_json
 from .model_names import SHIPPED, find_folder, hub_errors
+from .registry import HOMES, model_type
 from .training.checkpoint import (
     Savable,
     build_model,
@@ -27,39 +27,14 @@ from .training.checkpoint import (
     save_model,
 )
 
-if TYPE_CHECKING:
-    from .translation.translator import Translator
-
-# config.json's model_type, and the class that opens such a folder.
-MODEL_TYPES = {
-    "transformer": "translation.translator:Translator",
-    "recurrent": "translation.recurrent_translator:RecurrentTranslator",
-    "transformer-since-2017": "after.since_2017_translator:Since2017Translator",
-    "classifier": "after.text_classifier:Classifier",
-    "language-model": "after.text_generator:TextGenerator",
-    "masked-language-model": "after.mask_filler:MaskFiller",
-    "vision": "after.image_classifier:ImageClassifier",
-    "series": "after.series_forecaster:SeriesForecaster",
-    "marian": "interop.marian:MarianTranslator",
-    "gpt2": "interop.gpt2:GPT2Generator",
-    "bert": "interop.bert:BertFiller",
-}
-
-
-def imported(home: str) -> Any:
-    """What "module:name" stands for in this package; imported when it is asked for."""
-    module, _, name = home.partition(":")
-    return getattr(import_module(f".{module}", __package__), name)
-
-
 Model = TypeVar("Model", bound="PretrainedModel")
 
 
 class PretrainedModel:
     """A trained model with all that it takes to use it.
 
-    A class joins by a line in `MODEL_TYPES`, its `config_class` and `model_class`, and
-    `read_files` and `files` if more lies beside the weights than config.json.
+    A class has its `config_class` and `model_class`, `read_files` and `files` if more
+    lies beside the weights than config.json, and a record that `model_types` names.
     """
 
     config_class: ClassVar[Any]
@@ -187,6 +162,19 @@ class PretrainedModel:
                 repo_id=repository, folder_path=folder, revision=revision
             )
 
+    def evaluate(
+        self, data: str | Path = "", root: str | Path | None = None
+    ) -> dict[str, Any]:
+        """Figures on data that it hasn't seen, by name: numbers, or rows of a table.
+
+        `data` is a named data set or a path, as in training; `root` is where named ones
+        are kept. Raises: UserError for data of another type.
+        """
+        raise UserError(
+            f"a model of type {self.config.model_type!r} isn't measured on data by its "
+            "name: the command evaluate scores translations"
+        )
+
     def to(self: Model, device: str | torch.device) -> Model:
         """Move the model to a device; returns itself. Raises: UserError."""
         self.model.to(find_device(device))
@@ -219,7 +207,7 @@ class SavedModel:
     @property
     def owner(self) -> type[PretrainedModel]:
         """The class that opens it."""
-        return imported(MODEL_TYPES[self.model_type])
+        return model_type(self.model_type).model
 
     def config(self) -> Any:
         """Its configuration. Raises: UserError for a damaged config.json."""
@@ -265,31 +253,13 @@ def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
             f"{folder / 'config.json'} names no model_type: it is no model's, or that "
             "of an earlier version"
         )
-    if str(found) not in MODEL_TYPES:
+    if str(found) not in HOMES:
         raise UserError(
-            f"{folder} holds a model of type {found!r}: {nearest(found, MODEL_TYPES)}"
+            f"{folder} holds a model of type {found!r}: {nearest(found, HOMES)}"
         )
     return SavedModel(str(name), folder, about)
 
 
-@overload
-def load(
-    name: Literal["tatoeba-en-de", "phrasebook-en-de"] = ...,
-    *,
-    device: str | torch.device | None = ...,
-    dtype: str | None = ...,
-    engine: str = ...,
-    revision: str | None = ...,
-) -> "Translator": ...
-@overload
-def load(
-    name: str | Path,
-    *,
-    device: str | torch.device | None = ...,
-    dtype: str | None = ...,
-    engine: str = ...,
-    revision: str | None = ...,
-) -> Any: ...
 def load(
     name: str | Path = SHIPPED,
     *,
@@ -298,7 +268,7 @@ def load(
     engine: str = "auto",
     revision: str | None = None,
 ) -> Any:
-    """The model of a name, as the class that its model type has in `MODEL_TYPES`.
+    """The model of a name, as the class that its model type has by its record.
 
     `name` is that of a model which comes with the package, a model's or a run's folder,
     a downloaded Marian, GPT-2 or BERT, or "hf:owner/name" on the Hugging Face Hub, at

@@ -7,17 +7,16 @@ import torch
 from tiny_run import task as translation_task
 
 from annotated_transformer.after.classifier import ClassifierConfig
-from annotated_transformer.after.config import (
-    ClassifierTraining,
-    ImageTraining,
-    LanguageTraining,
-    MaskedTraining,
-    SeriesTraining,
-)
+from annotated_transformer.after.forecasting import Scale, SeriesTask, SeriesTraining
+from annotated_transformer.after.image_classification import ImageTraining, VisionTask
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
     characters,
+)
+from annotated_transformer.after.mask_filling import (
+    MaskedLanguageModelTask,
+    MaskedTraining,
 )
 from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModel,
@@ -26,16 +25,16 @@ from annotated_transformer.after.masked_language_model import (
     text_rows,
 )
 from annotated_transformer.after.series import SeriesConfig, SeriesTransformer
-from annotated_transformer.after.series_forecaster import Scale
 from annotated_transformer.after.since_2017 import Since2017Config, assemble
-from annotated_transformer.after.tasks import (
+from annotated_transformer.after.text_classification import (
     ClassifierTask,
-    LanguageModelTask,
-    MaskedLanguageModelTask,
-    SeriesTask,
-    VisionTask,
+    ClassifierTraining,
+    new_classifier,
 )
-from annotated_transformer.after.text_classifier import new_classifier
+from annotated_transformer.after.text_generation import (
+    LanguageModelTask,
+    LanguageTraining,
+)
 from annotated_transformer.after.vision import ImageSet, VisionConfig, VisionTransformer
 from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
 from annotated_transformer.data.text_tokenizer import encode_texts
@@ -118,7 +117,7 @@ def vision(**settings: object) -> Task:
     sizes = {"height": 8, "width": 8, "patch": 4, "classes": 2}
     model = VisionTransformer(VisionConfig(**SMALL, **sizes))
     config = ImageTraining(**{"epochs": 3, "batch": 16, "shift": 1} | settings)
-    return VisionTask(model, found, found[:20], config)
+    return VisionTask(model, None, found, found[:20], config)
 
 
 def series(**settings: object) -> Task:

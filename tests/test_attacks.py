@@ -13,7 +13,7 @@ import torch
 from tiny_run import refused, start, train_arguments, write_pairs
 
 from annotated_transformer import UserError, load, verify
-from annotated_transformer.after.series_forecaster import Scale
+from annotated_transformer.after.forecasting import Scale
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import locked, read_card
 from annotated_transformer.interop.marian_tokenizer import read_side

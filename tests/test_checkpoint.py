@@ -13,15 +13,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_run import data
 
+from annotated_transformer.average import average_checkpoints
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
-from annotated_transformer.training.averaging import (
-    average_checkpoints,
-    average_weights,
-)
+from annotated_transformer.training.averaging import average_weights
 from annotated_transformer.training.checkpoint import (
     load_checkpoint,
     load_model,
@@ -360,8 +358,11 @@ def test_averages_are_exact_and_ties_are_kept(tmp_path):
     for middle, *parts in zip(*(m.parameters() for m in (mean, *models)), strict=True):
         assert torch.equal(middle, torch.stack(parts).double().mean(0).float())
     assert mean.src_embedding.weight is mean.tgt_embedding.weight
-    three, one = average_weights([folders[0]] * 3), average_weights(folders[:1])
+    one = dict(models[0].named_parameters())
+    three = average_weights([one] * 3)
     assert all(torch.equal(three[name], tensor) for name, tensor in one.items())
+    with pytest.raises(UserError, match="mean exists already"):
+        average_checkpoints(folders, tmp_path / "mean")
     with pytest.raises(UserError, match="no checkpoint to average"):
         average_checkpoints([], tmp_path / "none")
 

@@ -10,7 +10,7 @@ from annotated_transformer.after.classifier import (
     reliability,
     shorten,
 )
-from annotated_transformer.after.text_classifier import new_classifier
+from annotated_transformer.after.text_classification import new_classifier
 from annotated_transformer.data.labelled_texts import (
     Examples,
     read_examples,

@@ -12,28 +12,24 @@ from tasks import SMALL, TASKS, texts
 
 from annotated_transformer import UserError, load
 from annotated_transformer.after.classifier import ClassifierConfig
-from annotated_transformer.after.config import (
-    ClassifierTraining,
-    LanguageTraining,
-    MaskedTraining,
-)
-from annotated_transformer.after.image_classifier import ImageClassifier
+from annotated_transformer.after.image_classification import ImageClassifier
 from annotated_transformer.after.language_model import LanguageModelConfig, byte_pairs
+from annotated_transformer.after.mask_filling import MaskedTraining
 from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModelConfig,
     mask_tokenizer,
 )
 from annotated_transformer.after.series import SeriesConfig
-from annotated_transformer.after.text_classifier import Classifier
+from annotated_transformer.after.text_classification import (
+    ClassifierTraining,
+    TextClassifier,
+)
+from annotated_transformer.after.text_generation import LanguageTraining
 from annotated_transformer.after.vision import VisionConfig
 from annotated_transformer.interop.gpt2 import GPT2, GPT2Config, GPT2Generator
 from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.pretrained import (
-    MODEL_TYPES,
-    PretrainedModel,
-    find_model,
-    imported,
-)
+from annotated_transformer.pretrained import PretrainedModel, find_model
+from annotated_transformer.registry import model_type
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.translation.translator import Translator
 
@@ -75,7 +71,7 @@ def new(name) -> PretrainedModel:
         torch.manual_seed(0)
         return GPT2Generator(GPT2(GPT2Config(**sizes)), tokenizer)
     task = TASKS[name]()
-    cls, beside = imported(MODEL_TYPES[name]), task.tokenizer
+    cls, beside = model_type(name).model, task.tokenizer
     if name in ("classifier", "masked-language-model"):
         beside = beside.tokenizer  # which a task wraps, to save it
     return cls(task.model) if beside is None else cls(task.model, beside)
@@ -121,7 +117,9 @@ def test_what_a_type_lacks_is_refused_by_name(name, saved):
             load(saved, device="cpu", engine="torch")
         with pytest.raises(UserError, match=f"type '{name}' has float32"):
             load(saved, device="cpu", dtype="bfloat16")
-    for other in {Classifier, ImageClassifier, Translator} - {*type(made(name)).mro()}:
+    for other in {TextClassifier, ImageClassifier, Translator} - {
+        *type(made(name)).mro()
+    }:
         with pytest.raises(UserError, match=f"type '{name}', which is no"):
             other.from_pretrained(saved)
 
@@ -212,6 +210,11 @@ def test_a_text_has_one_answer_and_a_list_has_a_list():
         assert [ask(model, text) for text in asked] == ask(model, asked)
 
 
+def test_an_option_of_another_name_is_told():
+    with pytest.raises(UserError, match="'max_length': did you mean 'length'"):
+        made("language-model").generate("ba", max_length=9)
+
+
 def test_search_options_are_keywords():
     model = made("transformer")
     assert len(model.n_best(TEXTS[0], n_best=6, max_length=5)) == 6  # a wider beam
@@ -279,6 +282,10 @@ def test_series_of_every_kind_are_the_same(tmp_path):
         assert torch.equal(model.forecast(each), wanted)
     for frame in (table, table[["a", "b"]]):
         assert torch.equal(model.forecast(frame), wanted)
+    for several in ([ROWS, ROWS.numpy()], [tmp_path / "rows.csv", table]):
+        assert all(torch.equal(found, wanted) for found in model.forecast(several))
+        assert len(model.forecast(several)) == 2
+    assert torch.equal(model.forecast(ROWS.tolist()), wanted)  # rows of one series
     with pytest.raises(UserError, match="the columns are b, a"):
         model.forecast(table[["b", "a"]])
     with pytest.raises(UserError, match=r"row 39 of b is no number"):

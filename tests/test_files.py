@@ -1,6 +1,7 @@
 """Files and folders that are there whole or not at all."""
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,6 +65,19 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
             with whole_folder(place, "test"):
                 pass
     assert names(final) == ["thesis.tex"] and names(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("place", ["/", "folder"])
+def test_what_is_deleted_was_made_here(tmp_path, monkeypatch, place):
+    """Whatever goes wrong; the root has no name beside which a draft could stand."""
+    (tmp_path / "folder").mkdir()
+    before, deleted = set(tmp_path.rglob("*")), []
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: deleted.append(Path(path)))
+    with pytest.raises(UserError):
+        with whole_folder(tmp_path / place, "test"):
+            raise OSError(28, "No space left on device")
+    assert not before & set(deleted)
+    assert all(path.parent == tmp_path for path in deleted)
 
 
 def test_nothing_is_written_through_a_link(tmp_path):

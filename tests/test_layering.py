@@ -30,21 +30,11 @@ MODULES = sorted(
 )
 # The order of dependence; plain modules stand in the folder of their subject. What a
 # later one defines, `pretrained` imports by its name when it is asked for.
-ORDER = ["errors", "cache", "devices", "files", "model_names", "attention_view"]
-ORDER += ["before", "model", "data", "training", "decoding", "pretrained"]
-ORDER += [
-    "translation",
-    "after",
-    "performance",
-    "interop",
-    "check",
-    "plots",
-    "cli",
-    "",
-    "__main__",
-]
+ORDER = ["errors", "registry", "cache", "devices", "files", "model_names"]
+ORDER += ["attention_view", "before", "model", "data", "training", "decoding"]
+ORDER += ["pretrained", "average", "translation", "after", "performance", "interop"]
+ORDER += ["model_types", "check", "plots", "cli", "", "__main__"]
 LATE = {
-    "pretrained": {"translation.translator"},  # for type checkers alone
     # A run takes the faster update, which stands on the model and the loss alone.
     "translation.task": {"performance.update"},
 }

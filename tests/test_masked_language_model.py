@@ -9,10 +9,7 @@ import torch
 from tiny_run import refused
 
 from annotated_transformer import UserError, load
-from annotated_transformer.after.config import (
-    MaskedTraining,
-)
-from annotated_transformer.after.mask_filler import MaskFiller
+from annotated_transformer.after.mask_filling import MaskFiller
 from annotated_transformer.after.masked_language_model import (
     MASK,
     MaskedLanguageModel,
@@ -87,9 +84,8 @@ def test_the_loss_is_that_of_the_chosen_places_alone():
 
 
 def test_rows_are_short_at_first_and_whole_later():
-    settings = MaskedTraining(steps=8, batch=2, short=4, short_share=0.5)
     rows = [list(range(10, 26)) for _ in range(20)]
-    batches = masked_batches(rows, 59, settings)
+    batches = masked_batches(rows, 59, 2, seed=1, short=4, short_updates=4)
     shapes = [tuple(next(batches).tensors[2].shape) for _ in range(8)]
     assert shapes == [(8, 4)] * 4 + [(2, 16)] * 4
 
@@ -170,7 +166,7 @@ def test_own_texts_are_divided(tmp_path):
     with pytest.raises(UserError, match="too few"):
         unlabelled(path)
     with pytest.raises(UserError, match="no text"):
-        next(masked_batches([], 59, MaskedTraining()))
+        next(masked_batches([], 59, 32, seed=1))
 
 
 # --- the command line

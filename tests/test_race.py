@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from annotated_transformer import UserError, load
+from annotated_transformer.average import average_checkpoints
 from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.decoding.model_search import teacher_forcing
 from annotated_transformer.decoding.options import SearchOptions
-from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
@@ -108,5 +108,5 @@ def test_what_only_a_transformer_has_is_refused(folder, tmp_path):
         load(folder, device="cpu", engine="ctranslate2")
     with pytest.raises(UserError, match="float32 only"):
         load(folder, device="cpu", dtype="bfloat16")
-    with pytest.raises(UserError, match="recurrent"):
-        average_checkpoints([folder, folder], tmp_path / "average")
+    average_checkpoints([folder, folder], tmp_path / "average")
+    assert load(tmp_path / "average").config == translator.config

@@ -11,9 +11,11 @@ from safetensors.torch import load_file
 from tasks import TASKS
 
 from annotated_transformer import UserError, load
+from annotated_transformer.average import average_checkpoints
 from annotated_transformer.cli.training import run_folder, train_run
 from annotated_transformer.devices import product_seconds
 from annotated_transformer.training import run as runs
+from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.distributed import World
 from annotated_transformer.training.run import Run, fit, start_run
 from annotated_transformer.training.task import train_task
@@ -55,6 +57,29 @@ def test_resumed_equals_uninterrupted_and_the_model_opens(name, tmp_path):
     one, other = (load_file(f / "model" / WEIGHTS) for f in (straight, halved))
     assert all(torch.equal(one[key], other[key]) for key in one)
     assert load(straight, device="cpu").config.model_type == name
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_last_checkpoints_of_any_type_are_averaged(name, tmp_path):
+    assert run(name, tmp_path / "r", select="average", keep=2) == "finished"
+    folders = checkpoints(tmp_path / "r")
+    assert len(folders) == 2
+    average_checkpoints(folders, tmp_path / "mean")
+    mean = load(tmp_path / "mean", device="cpu")
+    assert mean.config.model_type == name
+    final = load_file(tmp_path / "r" / "model" / WEIGHTS)  # averaged by the run itself
+    parameters = dict(mean.model.named_parameters())
+    assert all(torch.equal(final[key], parameters[key]) for key in parameters)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_and_a_run_say_what_they_are(name, tmp_path):
+    task = TASKS[name]()
+    shown = f"{type(task).__name__}({name}, "
+    assert repr(task).startswith(shown) and repr(task).endswith(" 12 updates)")
+    begun = start_run(task, tmp_path / "r", "cpu")
+    assert repr(begun).startswith(f"Run({shown}")
+    assert f"in {tmp_path / 'r'}, at update 0, on cpu)" in repr(begun)
 
 
 @pytest.mark.parametrize("name", ["transformer", "classifier"])

@@ -9,7 +9,12 @@ import torch
 from tiny_run import refused as assert_refused
 
 from annotated_transformer import UserError, load
-from annotated_transformer.after.config import SeriesTraining
+from annotated_transformer.after.forecasting import (
+    Scale,
+    SeriesForecaster,
+    SeriesTask,
+    SeriesTraining,
+)
 from annotated_transformer.after.series import (
     ETT,
     Ridge,
@@ -23,8 +28,6 @@ from annotated_transformer.after.series import (
     tuned_ridge,
     windows,
 )
-from annotated_transformer.after.series_forecaster import Scale, SeriesForecaster
-from annotated_transformer.after.tasks import SeriesTask
 from annotated_transformer.data.series import Series
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.task import train_task

@@ -6,7 +6,7 @@ import struct
 import torch
 from tiny_run import refused as assert_refused
 
-from annotated_transformer.after.image_classifier import ImageClassifier
+from annotated_transformer.after.image_classification import ImageClassifier
 from annotated_transformer.after.vision import (
     VisionConfig,
     VisionTransformer,

@@ -23,12 +23,11 @@ from torch import Tensor, nn
 from annotated_transformer.after.classifier import (
     ClassifierConfig,
     Rows,
-    TextClassifier,
+    ClassifierModel,
     classifier_batches,
     pieces,
 )
 from ..data.batching import pad_rows
-from .config import ClassifierTraining, MaskedTraining
 from ..data.labelled_texts import Examples
 from ..data.text_tokenizer import encode_texts
 from ..data.tokenizer import train_bpe
@@ -150,32 +149,35 @@ def masked_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-batches
 def masked_batches(
-    rows: Rows, mask_id: int, settings: MaskedTraining
+    rows: Rows,
+    mask_id: int,
+    size: int,
+    seed: int,
+    share: float = 0.15,
+    masked: float = 0.8,
+    short: int = 32,
+    short_updates: int = 0,
 ) -> Iterator[TensorBatch]:
     """Endless batches of (shown, chosen, ids), hidden anew each time a row comes up.
 
+    The first `short_updates` have rows of at most `short` tokens, and more of them.
     Raises: UserError for no rows.
     """
     if not rows:
         raise UserError("there is no text to learn from: give at least one line")
-    draw = torch.Generator().manual_seed(settings.seed)
-    more = max(1, max(map(len, rows)) // settings.short)
-    short = [piece for row in rows for piece in pieces(row, settings.short)]
-    first = islice(
-        _batches(short, more * settings.batch, settings.seed),
-        round(settings.short_share * settings.steps),
-    )
-    for ids in chain(first, _batches(rows, settings.batch, settings.seed)):
-        shown, chosen = hide(ids, mask_id, draw, settings.share, settings.masked)
+    draw = torch.Generator().manual_seed(seed)
+    more = max(1, max(map(len, rows)) // short)
+    cut = [piece for row in rows for piece in pieces(row, short)]
+    first = islice(_batches(cut, more * size, seed), short_updates)
+    for ids in chain(first, _batches(rows, size, seed)):
+        shown, chosen = hide(ids, mask_id, draw, share, masked)
         yield TensorBatch((shown, chosen, ids), max(1, int(chosen.sum())))
 
 
 def _batches(rows: Rows, size: int, seed: int) -> Iterator[Tensor]:
     """Endless batches of rows of similar length."""
-    order = ClassifierTraining(batch=size, word_dropout=0.0, seed=seed)
-    longest = max(map(len, rows))
-    labels = [0] * len(rows)
-    drawn = classifier_batches(rows, labels, longest, order)
+    longest, labels = max(map(len, rows)), [0] * len(rows)
+    drawn = classifier_batches(rows, labels, longest, size, seed)
     return (batch.tensors[0] for batch in drawn)
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-measure
@@ -210,7 +212,7 @@ def classifier_from(
     model: MaskedLanguageModel,
     classes: Sequence[str],
     dropout: float = 0.1,
-) -> TextClassifier:
+) -> ClassifierModel:
     """A classifier that begins with a pretrained model's embedding and layers.
 
     Its output layer is new, and drawn at random.
@@ -218,7 +220,7 @@ def classifier_from(
     config = model.config
     sizes = {n: getattr(config, n) for n in ("N", "d_model", "d_ff", "h")}
     texts = {n: getattr(config, n) for n in ("vocab_size", "max_length")}
-    classifier = TextClassifier(
+    classifier = ClassifierModel(
         ClassifierConfig(**sizes, **texts, dropout=dropout, classes=tuple(classes))
     )
     classifier.embedding.load_state_dict(model.embedding.state_dict())

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .config import check_parts
+from .part_checks import check_parts
 from .language_model import LanguageModel
 from ..data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.model.attention import (

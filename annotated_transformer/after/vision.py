@@ -18,9 +18,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from .config import check_vision
 from ..data.images import ImageSet
-from ..errors import UserError
+from ..errors import UserError, check_whole
 from ..model.config import StackConfig
 from ..model.layers import Encoder
 from ..model.position import LearnedPositions
@@ -57,7 +56,14 @@ class VisionConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_vision(self)
+        for name in ("height", "width", "patch", "classes"):
+            check_whole(self, name, below=2**16)
+        if (count := math.prod(self.grid)) > 4096:
+            raise UserError(
+                f"images of {self.height} × {self.width} pixels give {count:,} patches "
+                f"of {self.patch} × {self.patch}, and more than 4,096 are too many: "
+                "take a larger patch"
+            )
 
     @property
     def grid(self) -> tuple[int, int]:

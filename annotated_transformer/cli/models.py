@@ -7,8 +7,9 @@ import typer
 
 from ..errors import UserError
 from ..model_names import SHIPPED
-from .options import MARKUP, Model, Out, app
+from .options import Model, Out, app
 from .streams import echo
+from .type_groups import MARKUP
 
 
 @app.command()
@@ -26,22 +27,23 @@ def average(
         ),
     ] = None,
 ) -> None:
-    """Average the weights of checkpoints into one model.
+    """Average the weights of checkpoints, of any model type, into one model.
 
     **Example**
 
     `annotated-transformer average runs/multi30k-en-de-tiny --last 5 --out averaged`
     """
-    from ..training import averaging, checkpoint
+    from ..average import average_checkpoints
+    from ..training.checkpoint import checkpoints as checkpoints_of
 
-    of_run = checkpoint.checkpoints(checkpoints[0]) if len(checkpoints) == 1 else []
+    of_run = checkpoints_of(checkpoints[0]) if len(checkpoints) == 1 else []
     if last is not None and not of_run:
         raise UserError(
             "--last goes with one run's folder that has checkpoints: leave it out for "
             "models"
         )
     folders = of_run[-(last or 5) :] or checkpoints
-    averaging.average_checkpoints(folders, out)
+    average_checkpoints(folders, out)
     echo(f"averaged {len(folders)} checkpoints into {out}")
 
 

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from ..decoding.engines import DTYPES, ENGINES
+from .type_groups import MARKUP, RootGroup
 
-MARKUP: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "markdown"}
-app = typer.Typer(pretty_exceptions_enable=False, **MARKUP)
+app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False, **MARKUP)
 # What is printed is text, also "[unk]".
 console = Console(highlight=False, markup=False, emoji=False)
 

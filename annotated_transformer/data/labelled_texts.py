@@ -74,3 +74,12 @@ def read_examples(
     if len(known) < 2:
         raise UserError(f"{path} has one class, {known[0]!r}: a choice needs two")
     return Examples(texts, [known.index(name) for name in names]), known
+
+
+def check_classes(classes: Sequence[str]) -> None:
+    """Raises: UserError unless these are the names of two classes or more."""
+    texts = all(isinstance(name, str) and name for name in classes)
+    if len(set(classes)) < max(2, len(classes)) or not texts:
+        raise UserError(
+            f"classes is {classes!r}: name at least two, each once, in words"
+        )

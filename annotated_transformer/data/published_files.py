@@ -211,3 +211,15 @@ def _folder(tar: tarfile.TarFile, name: str) -> bytes:
         if size > MOST_BYTES:
             raise OSError(f"more than {MOST_BYTES:,} bytes")
     return b"".join(rows[number] for number in sorted(rows))
+
+
+def own_path(data: str | Path, name: str) -> Path | None:
+    """The path of data of one's own; None for the named data set.
+
+    Raises: UserError where there is nothing of that name.
+    """
+    if str(data) == name:
+        return None
+    if not Path(data).exists():
+        raise UserError(f"{data}: no such file or folder; or name {name}")
+    return Path(data)

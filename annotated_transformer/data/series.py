@@ -130,6 +130,20 @@ def as_series(series: Any, names: tuple[str, ...] = ()) -> Series:
     return _whole(Series(names, tuple(map(str, dates)), values), "row")
 
 
+def several_series(series: Any, columns: int) -> bool:
+    """Whether this is a list of what `as_series` takes, for a model of so many columns.
+
+    A list of rows, or of the numbers of a single column, is one series.
+    """
+    if not isinstance(series, list | tuple) or not series:
+        return False
+    first = series[0]
+    if isinstance(first, str | Path | Series) or hasattr(first, "columns"):
+        return True
+    axes = np.ndim(first)
+    return axes == 2 or (axes == 1 and columns == 1 and len(first) > 1)
+
+
 def _columns(table: Any) -> tuple[list[Any], Any, tuple[str, ...]]:
     """The dates, the numbers and their names in a table such as pandas' DataFrame."""
     names = [*table.columns]

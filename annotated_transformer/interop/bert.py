@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from ..after.mask_filler import MaskFiller
+from ..after.mask_filling import MaskFiller
 from ..errors import check_whole
 from ..model.attention import padding_mask
 from ..model.layers import EncoderLayer

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..after.text_generator import TextGenerator
+from ..after.text_generation import TextGenerator
 from ..data.text_tokenizer import TextTokenizer
 from ..errors import check_whole
 from ..model.attention import causal_mask

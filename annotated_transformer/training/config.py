@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
-from ..errors import UserError, check_whole, nearest
+from ..errors import UserError, check_choice, check_whole, nearest
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,21 @@ class RunConfig:
         *("steps", "micro_batches", "accumulate"),
         *("log_every", "save_every", "keep", "timeout"),
     )
+    shares: ClassVar[tuple[str, ...]] = ()  # from 0, and below 1
 
     def __post_init__(self) -> None:
         for name in self.counts:
             check_whole(self, name)
         for name in ("seed", "patience", "epochs"):
             check_whole(self, name, least=0, below=2**32)
+        for name in self.shares:
+            self.check(
+                name, 0 <= getattr(self, name) < 1, "must be from 0, and below 1"
+            )
         self.check_rate()
         self.check("sharded", isinstance(self.sharded, bool), "is true or false")
         for name, known in CHOICES.items():
-            if (value := getattr(self, name)) not in known:
-                raise UserError(f"{name} is {value!r}: {nearest(value, known)}")
+            check_choice(self, name, known)
 
     def check_rate(self) -> None:
         """Raises: UserError for a highest learning rate out of range."""
@@ -104,13 +108,12 @@ class TrainingConfig(RunConfig):
     select: str = "average"
     free: ClassVar[tuple[str, ...]] = (*RunConfig.free, "steps")
     counts: ClassVar[tuple[str, ...]] = (*RunConfig.counts, "batch_tokens", "warmup")
+    shares: ClassVar[tuple[str, ...]] = ("label_smoothing",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         most = f"must be at most batch_tokens, {self.batch_tokens}"
         self.check("micro_batches", self.micro_batches <= self.batch_tokens, most)
-        share = "must be at least 0 and below 1"
-        self.check("label_smoothing", 0 <= self.label_smoothing < 1, share)
 
     def check_rate(self) -> None:
         """Raises: UserError for a rate out of range, or one that is named twice."""

@@ -79,7 +79,7 @@ def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
             clear_folder(folder)
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """One training run: what is trained, how, where, and how far it is.
 
@@ -96,8 +96,10 @@ class Run:
     def __post_init__(self) -> None:
         if self.config.sharded and not self.task.shardable:
             raise UserError("sharded is for translation models: leave it out")
-        self.processes = Processes(self.task.objective, self.config, self.world)
-        self.optimizer = self.task.optimizer()
+        task = self.task
+        self.processes = Processes(task.objective, self.config, self.world)
+        task.batch_loss = self.processes.batch_loss
+        self.optimizer = task.optimizer()
         self.log = Log(self.folder / "log.jsonl")
 
     @property
@@ -109,6 +111,10 @@ class Run:
     def config(self) -> RunConfig:
         """The settings of its training."""
         return self.task.config
+
+    def __repr__(self) -> str:
+        at = f"at update {self.progress.step:,}, on {self.world.device}"
+        return f"Run({self.task} in {self.folder}, {at})"
 
     def write_record(self, record: Record) -> None:
         """Log and report one record; the first process alone does so."""
@@ -243,7 +249,8 @@ def final_weights(run: Run) -> dict[str, torch.Tensor]:
     """The weights that the model gets at the end."""
     if run.config.select == "best":
         return read_weights(checkpoint_of(run.folder, run.progress.best_step))
-    return average_weights(checkpoints(run.folder)[-run.config.keep :])
+    last = checkpoints(run.folder)[-run.config.keep :]
+    return average_weights(map(read_weights, last))
 
 
 def _train_on(run: Run, stop: Callable[[], bool]) -> bool:
@@ -286,7 +293,7 @@ def validate(run: Run) -> None:
     """Measure, log, and remember whether it is the best."""
     progress = run.progress
     run.processes.objective.eval()
-    found = run.task.evaluate(run.processes.batch_loss)
+    found = run.task.evaluate()
     loss = check_finite(found["loss"], progress.step)
     progress.validations_since_best += 1
     if progress.best_loss is None or loss < progress.best_loss:

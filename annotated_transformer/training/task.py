@@ -80,6 +80,11 @@ class Task:
             every = {"log_every": epoch_batches, "save_every": epoch_batches}
             config = replace(config, steps=config.epochs * epoch_batches, **every)
         self.config = config
+        self.batch_loss: SummedLoss = self.local_loss  # a run's, over its processes
+
+    def local_loss(self, batch: Any) -> float:
+        """The loss of a batch on this process, summed."""
+        return self.objective(batch).item()
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """The loss of a batch, summed; unless a task brings an objective of its own."""
@@ -89,8 +94,12 @@ class Task:
         """Batches without end from a position on, each with the position after it."""
         raise NotImplementedError
 
-    def evaluate(self, loss: SummedLoss) -> dict[str, float]:
-        """Figures on the validation data; the lower the "loss", the better."""
+    def evaluate(self) -> dict[str, float]:
+        """Figures on the validation data; the lower the "loss", the better.
+
+        `batch_loss` is that of a batch over all processes, which have to share the work
+        if the model is spread over them (`shardable`).
+        """
         raise NotImplementedError
 
     def optimizer(self) -> torch.optim.Optimizer:
@@ -109,6 +118,12 @@ class Task:
         """What the log's first record says about the data, if there is anything."""
         return {}
 
+    def __repr__(self) -> str:
+        count = sum(each.numel() for each in self.model.parameters())
+        config: Any = self.model.config
+        size = f"{config.model_type}, {count:,} parameters"
+        return f"{type(self).__name__}({size}, {self.config.steps:,} updates)"
+
 
 def train_task(task: Task) -> Iterator[dict[str, float]]:
     """Train without a folder: every `save_every` updates, and after the last, yield the
@@ -126,7 +141,7 @@ def train_task(task: Task) -> Iterator[dict[str, float]]:
             continue
         mean, losses, tokens = torch.stack(losses).sum().item() / tokens, [], 0
         task.objective.eval()
-        found = task.evaluate(lambda batch: task.objective(batch).item())
+        found = task.evaluate()
         if check_finite(found["loss"], update.step) < best:
             best = found["loss"]
             kept = deepcopy(model.state_dict())

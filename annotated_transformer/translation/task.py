@@ -17,14 +17,14 @@ from ..errors import UserError, check_kind
 from ..model.memory import check_memory
 from ..model.transformer import Transformer
 from ..performance.update import fast_training
-from ..pretrained import MODEL_TYPES, imported
+from ..registry import model_type
 from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
 from ..training.log import Report, print_line
 from ..training.recipes import Recipe
 from ..training.run import Run, lock_folder, ready_folder
 from ..training.schedule import adam
-from ..training.task import Position, SummedLoss, Task
+from ..training.task import Position, Task
 from ..training.trainer import paper_schedule, seed_update, validation_loss
 from .prepared_data import InitFrom, check_pairs, prepare_data
 
@@ -57,9 +57,11 @@ class TranslationTask(Task):
         size = self.config.batch_tokens // self.config.micro_batches
         return batches(self.train, size, self.config.seed, start)
 
-    def evaluate(self, loss: SummedLoss) -> dict[str, float]:
+    def evaluate(self) -> dict[str, float]:
         """The unsmoothed loss per target token, and the perplexity."""
-        found = validation_loss(self.objective, self.valid, self.config, loss)
+        found = validation_loss(
+            self.objective, self.valid, self.config, self.batch_loss
+        )
         return {"loss": found, "perplexity": float(np.exp(found))}
 
     def optimizer(self) -> torch.optim.Optimizer:
@@ -215,7 +217,8 @@ def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
         tgt_vocab_size=tokenizer.tgt_vocab_size,
         shared_vocab=plan.joint,
     )
-    return imported(MODEL_TYPES[config.model_type]).model_class(config)
+    model: Transformer = model_type(config.model_type).model.model_class(config)
+    return model
 
 
 def dry(plan: Recipe, updates: int = 3) -> Recipe:

@@ -33,21 +33,25 @@ from torch import Tensor
 
 from annotated_transformer.after.classifier import (
     ClassifierConfig,
+    ClassifierModel,
     Rows,
-    TextClassifier,
     pieces,
     probabilities_of,
     read_whole,
     reliability,
 )
-from annotated_transformer.after.config import ClassifierTraining
-from annotated_transformer.after.tasks import ClassifierTask, class_metrics
-from annotated_transformer.after.text_classifier import Classifier, new_classifier
+from annotated_transformer.after.text_classification import (
+    ClassifierTask,
+    ClassifierTraining,
+    TextClassifier,
+    new_classifier,
+)
 from annotated_transformer.data.labelled_texts import Examples, imdb
 from annotated_transformer.data.text_tokenizer import encode_texts
 from annotated_transformer.devices import find_device
 from annotated_transformer.model.attention import padding_mask
 from annotated_transformer.model.config import EOS, PAD
+from annotated_transformer.training.held_out import class_metrics
 from annotated_transformer.training.task import train_task
 from benchmarks.after.tuning import Case, once, search
 from benchmarks.record import command_line
@@ -110,7 +114,7 @@ class Reviews:
         self.parts = {"train": train, "valid": valid, "test": test}
 
     @cached_property
-    def start(self) -> Classifier:
+    def start(self) -> TextClassifier:
         """An untrained network, with a vocabulary of the training reviews."""
         return new_classifier(self.parts["train"].texts, ClassifierConfig())
 
@@ -183,7 +187,7 @@ def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
     config = replace(reviews.start.model.config, **settings)
     training = ClassifierTraining(epochs=EPOCHS, peak=case["rate"], seed=case["seed"])
     torch.manual_seed(training.seed)
-    model, begun = TextClassifier(config).to(find_device()), perf_counter()
+    model, begun = ClassifierModel(config).to(find_device()), perf_counter()
     rows, parts = reviews.rows, reviews.parts
     train, valid = ((rows[side], parts[side].labels) for side in ("train", "valid"))
     points = list(train_task(ClassifierTask(model, None, train, valid, training)))
@@ -202,7 +206,7 @@ def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
     result |= {"architecture": config.to_dict()}
     result |= reviews.scores(read_whole(model, rows["test"]))
     result["cut"] = reviews.scores(probabilities_of(model, rows["test"]))
-    trained = Classifier(model.cpu(), reviews.start.tokenizer)
+    trained = TextClassifier(model.cpu(), reviews.start.tokenizer)
     asked = trained.probabilities(PHRASES)[:, 1].tolist()
     result["phrases"] = dict(zip(PHRASES, asked, strict=True))
     if case["side"] == "learned" and case["seed"] == SEEDS[0]:
@@ -216,7 +220,7 @@ def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
 
 
 @torch.no_grad()
-def inside(classifier: Classifier, rows: Rows) -> dict[str, Any]:
+def inside(classifier: TextClassifier, rows: Rows) -> dict[str, Any]:
     """Which words move the score, and which are looked at, in whole reviews.
 
     A word's share of the score is for positive, less that for negative.
@@ -243,7 +247,7 @@ def inside(classifier: Classifier, rows: Rows) -> dict[str, Any]:
     }
 
 
-def attention_received(model: TextClassifier, ids: list[int]) -> Tensor:
+def attention_received(model: ClassifierModel, ids: list[int]) -> Tensor:
     """How much attention each token gets from all, as a multiple of an equal share."""
     inputs = torch.tensor([ids])
     x = model.positions(model.embedding(inputs))

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from annotated_transformer.after.config import LanguageTraining
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
@@ -26,7 +25,10 @@ from annotated_transformer.after.language_model import (
     token_losses,
 )
 from annotated_transformer.after.since_2017 import TRAINING_PARTS, exchange_parts
-from annotated_transformer.after.tasks import LanguageModelTask
+from annotated_transformer.after.text_generation import (
+    LanguageModelTask,
+    LanguageTraining,
+)
 from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.task import train_task
 from benchmarks.after.since_2017 import PARTS, PLACE, RATES, finite

@@ -29,7 +29,6 @@ from pathlib import Path
 
 import torch
 
-from annotated_transformer.after.config import LanguageTraining
 from annotated_transformer.after.language_model import (
     KneserNey,
     LanguageModel,
@@ -38,8 +37,11 @@ from annotated_transformer.after.language_model import (
     token_losses,
 )
 from annotated_transformer.after.since_2017 import exchange_parts
-from annotated_transformer.after.tasks import LanguageModelTask
-from annotated_transformer.after.text_generator import TextGenerator
+from annotated_transformer.after.text_generation import (
+    LanguageModelTask,
+    LanguageTraining,
+    TextGenerator,
+)
 from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.run import fit, start_run
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing

@@ -43,8 +43,11 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from annotated_transformer.after.classifier import Rows, pieces, read_whole
-from annotated_transformer.after.config import ClassifierTraining, MaskedTraining
-from annotated_transformer.after.mask_filler import MaskFiller
+from annotated_transformer.after.mask_filling import (
+    MaskedLanguageModelTask,
+    MaskedTraining,
+    MaskFiller,
+)
 from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
@@ -53,7 +56,10 @@ from annotated_transformer.after.masked_language_model import (
     mask_tokenizer,
     text_rows,
 )
-from annotated_transformer.after.tasks import ClassifierTask, MaskedLanguageModelTask
+from annotated_transformer.after.text_classification import (
+    ClassifierTask,
+    ClassifierTraining,
+)
 from annotated_transformer.data.batching import pad_rows
 from annotated_transformer.data.labelled_texts import Examples, imdb
 from annotated_transformer.data.text_tokenizer import TextTokenizer, encode_texts

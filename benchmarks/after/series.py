@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from annotated_transformer.after.config import SeriesTraining
+from annotated_transformer.after.forecasting import SeriesTask, SeriesTraining
 from annotated_transformer.after.series import (
     PENALTIES,
     Forecaster,
@@ -41,7 +41,6 @@ from annotated_transformer.after.series import (
     split_series,
     tuned_ridge,
 )
-from annotated_transformer.after.tasks import SeriesTask
 from annotated_transformer.data.series import Series, ett
 from annotated_transformer.devices import find_device
 from annotated_transformer.errors import UserError

@@ -27,8 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from torch import Tensor, nn
 
-from annotated_transformer.after.config import ImageTraining
-from annotated_transformer.after.tasks import VisionTask
+from annotated_transformer.after.image_classification import ImageTraining, VisionTask
 from annotated_transformer.after.vision import (
     VisionConfig,
     VisionTransformer,
@@ -108,7 +107,7 @@ def run(case: Case) -> Case:
         peak=case["rate"],
     )
     model = untrained(case["side"], case["seed"])
-    points = list(train_task(VisionTask(model, train[:images], valid, settings)))
+    points = list(train_task(VisionTask(model, None, train[:images], valid, settings)))
     best = min(points, key=lambda point: point["loss"])  # whose weights it now has
     found: Case = {
         "images": images,

@@ -25,11 +25,11 @@ from unittest.mock import patch
 
 from sacrebleu.metrics import BLEU
 
+from annotated_transformer.average import average_checkpoints
 from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from annotated_transformer.decoding import search
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json
-from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation.scores import scores

@@ -14,6 +14,7 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.after.classifier import ClassifierConfig
+from annotated_transformer.after.forecasting import Scale
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
@@ -26,8 +27,7 @@ from annotated_transformer.after.masked_language_model import (
     mask_tokenizer,
 )
 from annotated_transformer.after.series import SeriesConfig, SeriesTransformer
-from annotated_transformer.after.series_forecaster import Scale
-from annotated_transformer.after.text_classifier import new_classifier
+from annotated_transformer.after.text_classification import new_classifier
 from annotated_transformer.after.vision import VisionConfig, VisionTransformer
 from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
 from annotated_transformer.data.pair_tokenizer import PairTokenizer

@@ -34,6 +34,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from annotated_transformer.average import average_checkpoints
 from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
@@ -44,7 +45,6 @@ from annotated_transformer.interop.marian_export import (
     marian_generation,
 )
 from annotated_transformer.interop.marian_weights import marian_weights
-from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.distributed import World

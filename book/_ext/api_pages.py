@@ -131,7 +131,8 @@ def commands(match: re.Match) -> str:
 
 def command_entries(name: str, group: Command):
     """The entries of a group's commands, and of those of the groups in it."""
-    for each, command in group.commands.items():
+    for each in group.list_commands(None):
+        command = group.get_command(None, each)
         yield command_entry(f"{name}{each}", command)
         if hasattr(command, "commands"):
             yield from command_entries(f"{name}{each} ", command)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "annotated_transformer"
+LISTED = f"{PACKAGE}.model_types"
 
 
 def imported_names(source: str, module: str = "", is_package: bool = False) -> set[str]:
@@ -133,7 +134,12 @@ def direct_dependencies(name: str) -> frozenset[str]:
     names |= {f"{PACKAGE}.{each}" for each in later}
     if name == f"{PACKAGE}.decoding.engines":
         names |= engine_modules()
-    return frozenset(own_modules(names) - {name})
+    found = own_modules(names) - {name}
+    if name == PACKAGE:  # it has the model types registered, for who asks the registry
+        found -= {LISTED}
+    if name == f"{PACKAGE}.registry":
+        found |= {LISTED}
+    return frozenset(found)
 
 
 def all_dependencies(names: set[str]) -> set[str]:
