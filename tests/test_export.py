@@ -61,7 +61,7 @@ def test_nothing_is_replaced_and_nothing_half_written(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="full exists already"):
         export_marian(model, tokenizer, tmp_path / "full")
     for path in ("file", "file/below"):
-        with pytest.raises(ValueError, match="can't be written"):
+        with pytest.raises(ValueError, match="exists already|can't be written"):
             export_marian(model, tokenizer, tmp_path / path)
     with pytest.raises(ValueError, match="int9"):
         export_ctranslate2(model, tokenizer, tmp_path / "new", "int9")
