@@ -1,6 +1,6 @@
 """One run for models of all types: a folder, a log, checkpoints, stopping, resuming."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ from .meter import Meter
 from .run_state import Progress, checkpoint_of, resume, save
 from .signals import stop_requests
 from .task import Task
-from .trainer import check_finite, train
+from .trainer import Update, check_finite, train
 
 OWN = ["run.json", "log.jsonl", "checkpoints", "model", "data", "tensorboard"]
 OWN += ["curves.png"]  # of the command plot
@@ -191,22 +191,59 @@ def fit(run: Run) -> str:
     "interrupted" (a signal).
     """
     with lock_folder(run.folder, run.world):
-        with first_process_first(run.world):
-            claim_folder(run.folder, describe(run))
-        if run.world.first:  # what a killed process left
-            sweep(run.folder)
-            sweep(run.folder / "checkpoints")
-        resume(run)
-        choose_precision(run)
-        if run.progress.step == 0 and (notes := run.task.notes()):
-            run.write_record({"event": "data", "step": 0} | notes)
+        begin(run)
+        progress, processes, meter = run.progress, run.processes, Meter(run)
+        source = run.task.batches((progress.epoch, progress.position))
+        given = processes.objective, source, run.optimizer, run.task.schedule
+        updates = train(*given, run.config, progress.step, processes.gradient)
         with stop_requests() as requests:
-            if not _train_on(run, lambda: run.world.total(float(len(requests))) > 0):
-                return "interrupted"
+            while not over(run):
+                if after_update(run, meter, next(updates), requests):
+                    return "interrupted"
         if run.world.first:
             write_final_model(run)
         run.world.wait()
-    return "finished" if run.progress.step >= run.config.steps else "stopped early"
+    return "finished" if progress.step >= run.config.steps else "stopped early"
+
+
+def begin(run: Run) -> None:
+    """Take the folder, and go on from its last checkpoint, if there is one."""
+    with first_process_first(run.world):
+        claim_folder(run.folder, describe(run))
+    if run.world.first:  # what a killed process left
+        sweep(run.folder)
+        sweep(run.folder / "checkpoints")
+    resume(run)
+    choose_precision(run)
+    if run.progress.step == 0 and (notes := run.task.notes()):
+        run.write_record({"event": "data", "step": 0} | notes)
+
+
+def over(run: Run) -> bool:
+    """Whether all steps are made, or patience is at an end."""
+    patience, waited = run.config.patience, run.progress.validations_since_best
+    return run.progress.step >= run.config.steps or 0 < patience <= waited
+
+
+def after_update(
+    run: Run, meter: Meter, update: Update, requests: Sequence[str]
+) -> bool:
+    """Log, validate and save what is due after an update; whether the run is to stop,
+    since a process was requested to.
+    """
+    progress, config = run.progress, run.config
+    progress.step, (progress.epoch, progress.position) = update.step, update.position
+    meter.add(update)
+    meter.log() if update.step % config.log_every == 0 else meter.show()
+    stopping = run.world.total(float(len(requests))) > 0
+    due = update.step == config.steps or update.step % config.save_every == 0
+    if due or stopping:
+        meter.store()
+        if due:
+            validate(run)
+        save(run)
+        meter.pause()
+    return stopping and not over(run)
 
 
 def choose_precision(run: Run) -> None:
@@ -251,42 +288,6 @@ def final_weights(run: Run) -> dict[str, torch.Tensor]:
         return read_weights(checkpoint_of(run.folder, run.progress.best_step))
     last = checkpoints(run.folder)[-run.config.keep :]
     return average_weights(map(read_weights, last))
-
-
-def _train_on(run: Run, stop: Callable[[], bool]) -> bool:
-    """Train until the run is over (True) or a stop is asked for before that (False)."""
-    progress, config, task, meter = run.progress, run.config, run.task, Meter(run)
-    if _out_of_patience(run):
-        return True
-    source = task.batches((progress.epoch, progress.position))
-    processes = run.processes
-    given = processes.objective, source, run.optimizer, task.schedule, config
-    for update in train(*given, progress.step, processes.gradient):
-        progress.step, (progress.epoch, progress.position) = (
-            update.step,
-            update.position,
-        )
-        meter.add(update)
-        logging = update.step % config.log_every == 0
-        meter.log() if logging else meter.show()
-        last = update.step == config.steps
-        due = last or update.step % config.save_every == 0
-        stopping = stop() and not last
-        if due or stopping:
-            meter.store()
-            if due:
-                validate(run)
-            save(run)
-            meter.pause()
-        if stopping:
-            return False
-        if _out_of_patience(run):
-            return True
-    return True
-
-
-def _out_of_patience(run: Run) -> bool:
-    return 0 < run.config.patience <= run.progress.validations_since_best
 
 
 def validate(run: Run) -> None:
