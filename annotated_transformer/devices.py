@@ -1,6 +1,8 @@
 """Where to compute: the CPU, or a GPU by its name; and in which number format."""
 
+import ctypes
 import time
+from contextlib import suppress
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,19 @@ def find_device(name: "str | torch.device | None" = None) -> "torch.device":
             f"device {str(name)!r} is not there: choose one of {there}"
         ) from None
     return device
+
+
+def keep_freed_memory() -> None:
+    """Have the GNU C library keep what is freed, for the next tables of an update.
+
+    Else it gives large tables back to the system, and gets them again page by page.
+    Another C library has no such setting, and nothing happens.
+    """
+    mmap_max, trim_threshold = -4, -1  # the numbers of the settings in malloc.h
+    with suppress(AttributeError, OSError):
+        setting = ctypes.CDLL(None).mallopt
+        setting(mmap_max, 0)
+        setting(trim_threshold, -1)
 
 
 def product_seconds(device: "torch.device", repeats: int = 3) -> dict[str, float]:

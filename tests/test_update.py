@@ -3,6 +3,9 @@ that stays as it was.
 """
 
 import copy
+import platform
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -174,6 +177,29 @@ def test_fused_adam_is_adam():
             optimizer.zero_grad()
     pairs = zip(*(model.parameters() for model in models), strict=True)
     assert all(torch.allclose(*pair, atol=1e-4) for pair in pairs)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_freed_memory_is_kept_and_not_fetched_again():
+    code = """
+import resource, torch
+from annotated_transformer.devices import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(9):
+        tables = [torch.ones(12_000_000) for _ in range(3)]
+        del tables
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+given_back = faults()
+keep_freed_memory()
+faults()
+print(given_back, faults())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    given_back, kept = map(int, done.stdout.split())
+    assert given_back > 10_000 and kept < given_back / 100
 
 
 # -- dropout and attention on a CPU ------------------------------------------------

@@ -21,7 +21,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ..devices import find_device
+from ..devices import find_device, keep_freed_memory
 from ..errors import UserError
 from ..model.costs import flops
 from ..model.layers import DecoderLayer, EncoderLayer
@@ -74,6 +74,8 @@ def join_world(timeout: int = 600, device: str | torch.device | None = None) -> 
         wanted = torch.device(wanted.type, int(os.environ["LOCAL_RANK"]))
     if wanted.type == "cuda":
         torch.cuda.set_device(wanted)
+    if wanted.type == "cpu":
+        keep_freed_memory()
     if size == 1:
         return World(wanted)
     wait = timedelta(seconds=timeout)
