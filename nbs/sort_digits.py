@@ -75,10 +75,10 @@ class SorterTraining(BatchedTraining):
 class SorterTask(HeldOutTask):
     """A sorter, and rows of digits to train and to validate on."""
 
-    def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
         """The cross-entropy of each digit of the sorted row, summed."""
-        (rows,) = batch.to(next(objective.parameters()).device)
-        scores, truth = objective(rows), rows.sort().values
+        (rows,) = batch.to(next(model.parameters()).device)
+        scores, truth = model(rows), rows.sort().values
         return F.cross_entropy(scores.flatten(0, 1), truth.flatten(), reduction="sum")
 
     def draw(self) -> Iterator[TensorBatch]:

@@ -55,9 +55,9 @@ class SeriesTask(HeldOutTask):
         """A window for each number of the series."""
         return self.train.numel() // size
 
-    def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
         """The squared error of the forecasts."""
-        return window_loss(objective, batch)
+        return window_loss(model, batch)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Windows, at random."""

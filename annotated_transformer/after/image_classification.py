@@ -54,9 +54,9 @@ class VisionTask(HeldOutTask):
     config: ImageTraining
     unit = "images"
 
-    def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
         """The smoothed cross-entropy of the class."""
-        return class_loss(objective, batch, self.config.smoothing)
+        return class_loss(model, batch, self.config.smoothing)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Every image once an epoch, moved a little."""

@@ -74,9 +74,9 @@ class MaskedLanguageModelTask(HeldOutTask):
 
     config: MaskedTraining
 
-    def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
         """The cross-entropy at the chosen positions."""
-        return masked_loss(objective, batch)
+        return masked_loss(model, batch)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Rows of similar length, hidden anew each time, and short at first."""

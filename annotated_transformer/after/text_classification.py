@@ -61,9 +61,9 @@ class ClassifierTask(HeldOutTask):
         """Every text once."""
         return math.ceil(len(self.train[0]) / size)
 
-    def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
         """The cross-entropy of the class."""
-        return class_loss(objective, batch, self.config.smoothing)
+        return class_loss(model, batch, self.config.smoothing)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Texts of similar length, some words hidden."""

@@ -57,9 +57,9 @@ class LanguageModelTask(HeldOutTask):
         next(text_batches(self.train, 1, length, seed=0))  # is there one?
         return len(self.train) // (size * length)
 
-    def loss(self, objective: nn.Module, batch: TensorBatch) -> Tensor:
+    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
         """The cross-entropy of each next token."""
-        return next_token_loss(objective, batch)
+        return next_token_loss(model, batch)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Windows of the text, at random."""
