@@ -101,15 +101,13 @@ def as_nobody(tmp_path):
 def test_a_folder_that_is_read_only(tmp_path, as_nobody):
     tmp_path.chmod(0o755)
     model = start(tmp_path / "unused").model
-    for name in ("a", "b"):
-        save_model(tmp_path / name, model, data()[0])
+    save_model(tmp_path / "a", model, data()[0])
     tmp_path.chmod(0o555)
     said = Path(f"{tmp_path}-said")
     said.mkdir()
     before = sorted(tmp_path.rglob("*"))
     for command in (
-        ["average", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out"],
-        ["average", tmp_path / "a", tmp_path / "a", "--out", tmp_path / "b"],
+        ["average", tmp_path / "a", tmp_path / "a", "--out", tmp_path / "out"],
         ["export", "marian", "-o", tmp_path / "out", "-m", tmp_path / "a"],
         train_arguments(write_pairs(said), tmp_path / "run"),
     ):

@@ -121,11 +121,15 @@ def train_arguments(folder: Path, out: Path, settings: str = "") -> list[object]
 
 
 def losses(folder: Path) -> list[tuple[str, int, float]]:
-    """What a run logged, without its clocks."""
+    """The losses that a run logged."""
     records = [
         json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()
     ]
-    return [(record["event"], record["step"], record["loss"]) for record in records]
+    return [
+        (record["event"], record["step"], record["loss"])
+        for record in records
+        if "loss" in record
+    ]
 
 
 def wait_for_lines(folder: Path, count: int, process: subprocess.Popen) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from annotated_transformer import UserError, load, verify
+from annotated_transformer.average import average_checkpoints
 from annotated_transformer.files import locked
-from annotated_transformer.training.averaging import average_checkpoints
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.log import Log
 from annotated_transformer.training.run import check_folder
