@@ -95,9 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every case both ways, and write the record."""
     parser = command_line(__doc__)
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--precisions", nargs="+", choices=TYPES, default=[*TYPES])
     asked = parser.parse_args(arguments)
     found: dict[str, dict[str, dict[str, float]]] = {way: {} for way in ALLOCATORS}
-    for size, precision, way in product(SIZES, TYPES, ALLOCATORS):
+    for size, precision, way in product(SIZES, asked.precisions, ALLOCATORS):
         here = alone(seconds, size, precision, asked.repeats, **ALLOCATORS[way])
         found[way][f"{size} {precision}"] = here
         print(way, size, precision, here, flush=True)
