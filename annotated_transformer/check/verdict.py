@@ -276,7 +276,9 @@ def expect_changed(
     """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
     found = changed(before, after)
     if found != list(wanted):
-        marks = [[int(i in row) for i in range(before.size(1))] for row in (wanted, found)]
+        marks = [
+            [int(i in row) for i in range(before.size(1))] for row in (wanted, found)
+        ]
         raise Wrong(sentence, *(torch.tensor([row]) for row in marks))
 
 
