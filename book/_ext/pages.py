@@ -72,8 +72,8 @@ def choose_scripts(
 # docutils says how wide the page is once more than the theme does.
 VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1" />'
 THEME_COLOURS = """
-    <meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)" />
-    <meta name="theme-color" content="#14181e" media="(prefers-color-scheme: dark)" />"""
+<meta name="theme-color" media="(prefers-color-scheme: light)" content="#ffffff" />
+<meta name="theme-color" media="(prefers-color-scheme: dark)" content="#14181e" />"""
 
 
 def colour_head(app, pagename: str, templatename: str, context: dict, doctree) -> None:
