@@ -1,4 +1,4 @@
-"""The contents at the side of a page: a part folds, and the part that one is in is open;
+"""The contents at the side of a page: a part folds, and the one that one is in is open;
 what is for developers stands at the end, apart from the way through the book.
 """
 
