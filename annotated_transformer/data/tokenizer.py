@@ -7,17 +7,12 @@ __all__ = ['merge', 'learn_merges', 'apply_merges', 'train_bpe', 'train_tokenize
 
 # %% ../../nbs/data/tokenizer.ipynb #cell2
 #| code-fold: true
-import json
+# What the package's module imports
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
-from tokenizers import (
-    Tokenizer,
-    models,
-    trainers,
-)
+from tokenizers import Tokenizer, trainers
 
 from annotated_transformer.data.pair_tokenizer import (
     PairTokenizer,
@@ -27,7 +22,6 @@ from annotated_transformer.data.pair_tokenizer import (
 from .tidying import tidied
 from .tokenizer_files import SPECIAL
 from ..errors import UserError
-from ..model.config import EOS, UNK
 
 # %% ../../nbs/data/tokenizer.ipynb #cell7
 def merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
