@@ -407,7 +407,7 @@ def test_merges_are_learned_from_a_readers_text(browser, tmp_path):
     listed = "[...document.querySelectorAll('.merges li')].map((it) => it.textContent)"
     grown = ["n + a 4×", "▁ + b 2×", "▁b + a 2×", "▁ba + na 2×", "▁bana + na 2×"]
     assert browser.run(listed) == grown
-    assert "from 14 letters" in told(browser, "byte-pairs")
+    assert "from 14 symbols" in told(browser, "byte-pairs")
     assert browser.run("document.documentElement.scrollWidth") <= 390
 
 

@@ -69,7 +69,7 @@
       });
     });
     const [letters, tokens] = boxes.map((row) => row.map(([box]) => box).join(""));
-    return `<svg class="drawing" style="max-width:460px" viewBox="0 0 460 ${model ? 148 : 128}" role="img" aria-label="The text ${safe(text)} as ${from.length} letters, and below as ${plural(to.length, "token")}: ${safe(to.join(", "))}."><g class="boxes">${letters}</g><g class="boxes second">${tokens}</g><g class="words">${boxes.flat().map(([, words]) => words).join("")}</g><g class="words left"><text x="10" y="14">letters</text><text x="10" y="82">after ${plural(stages.length - 1, "merge")}</text></g></svg>\n`;
+    return `<svg class="drawing" style="max-width:460px" viewBox="0 0 460 ${model ? 148 : 128}" role="img" aria-label="The text ${safe(text)} as ${from.length} symbols, and below as ${plural(to.length, "token")}: ${safe(to.join(", "))}."><g class="boxes">${letters}</g><g class="boxes second">${tokens}</g><g class="words">${boxes.flat().map(([, words]) => words).join("")}</g><g class="words left"><text x="10" y="14">letters</text><text x="10" y="82">after ${plural(stages.length - 1, "merge")}</text></g></svg>\n`;
   };
 
   if (typeof module !== "undefined") module.exports = { still, learn, replay };
@@ -129,7 +129,7 @@
       const length = (merges) => lines.reduce((sum, line) => sum + size(replay(line, merges).at(-1).words), 0);
       const last = learned.at(-1);
       const what = last ? `Merge ${at} joins ${last.pair.join(" and ")}, which are neighbours ${last.count} times.` : "No merge yet.";
-      this.told.textContent = `${what} The text above has ${plural(length(pairs), "token")}, from ${length([])} letters; the word has ${size(cut(this.field.value))}.`;
+      this.told.textContent = `${what} The text above has ${plural(length(pairs), "token")}, from ${length([])} symbols; the word has ${size(cut(this.field.value))}.`;
     }
   });
 }
