@@ -408,6 +408,8 @@ def test_merges_are_learned_from_a_readers_text(browser, tmp_path):
     grown = ["n + a 4×", "▁ + b 2×", "▁b + a 2×", "▁ba + na 2×", "▁bana + na 2×"]
     assert browser.run(listed) == grown
     assert "from 14 symbols" in told(browser, "byte-pairs")
+    right = "document.querySelector('[name=text]').getBoundingClientRect().right"
+    assert browser.run(right) <= 390
     assert browser.run("document.documentElement.scrollWidth") <= 390
 
 
