@@ -29,8 +29,8 @@ def pad_rows(
 ) -> Int[Tensor, "batch width"]:
     """Rows of ids as one matrix, the short ones filled up with padding on the right."""
     ids = np.full((len(rows), max(map(len, rows))), pad_id, np.int64)
-    for place, row in zip(ids, rows, strict=True):
-        place[: len(row)] = row
+    for target, row in zip(ids, rows, strict=True):
+        target[: len(row)] = row
     return torch.from_numpy(ids).to(device)
 
 # %% ../../nbs/data/batching.ipynb #cell39
