@@ -58,7 +58,9 @@ class DistilledPairs:
         )
         made = [
             (source, nearest_output([each.text for each in outputs], references))
-            for (source, references), outputs in zip(people.items(), n_best, strict=True)
+            for (source, references), outputs in zip(
+                people.items(), n_best, strict=True
+            )
         ]
         return [(source, output) for source, output in made if output]
 
@@ -68,7 +70,9 @@ class DistilledPairs:
     def origin(self) -> dict[str, Any]:
         """What a run's record says of them: the teacher's name and a hash of it."""
         model, tokenizer = self.teacher.model, self.teacher.tokenizer
-        description: dict[str, Any] = {**InitFrom(self.name, model, tokenizer).describe()}
+        description: dict[str, Any] = {
+            **InitFrom(self.name, model, tokenizer).describe()
+        }
         if self.choices > 1:
             description["choices"] = self.choices
         return {"teacher": description}

@@ -147,7 +147,9 @@ def tuned_ridge(
         for penalty in PENALTIES:
             forecaster = ridge.forecaster(penalty, horizon)
             error, _ = forecast_errors(forecaster, valid, context, horizon, stride=8)
-            best = min(best, (error, context, penalty, forecaster), key=lambda each: each[0])
+            best = min(
+                best, (error, context, penalty, forecaster), key=lambda each: each[0]
+            )
     return best[3], best[1], best[2]
 
 # %% ../../nbs/after/series.ipynb #series-code-config

@@ -122,8 +122,8 @@ def use_swiglu(model: Model) -> None:
 class ConfigurableAttention(MultiHeadAttention):
     """The paper's attention with openings for parts; with none of them it is the same.
 
-    `norm` and `memory_norm` see what it reads, `transforms` change queries and keys, `bias`
-    is added to the scores, and `groups` heads of keys and values serve all h queries.
+    `norm` and `memory_norm` see what it reads, `transforms` change queries and keys,
+    `bias` is added to scores, `groups` heads of keys and values serve all h queries.
     """
 
     def __init__(self, plain: MultiHeadAttention):

@@ -115,7 +115,9 @@ def shifted(
     down, right = torch.randint(0, 2 * most + 1, (2, batch), generator=generator)
     rows = down[:, None] + torch.arange(height)
     columns = right[:, None] + torch.arange(width)
-    return padded[torch.arange(batch)[:, None, None], rows[:, :, None], columns[:, None]]
+    return padded[
+        torch.arange(batch)[:, None, None], rows[:, :, None], columns[:, None]
+    ]
 
 # %% ../../nbs/after/vision.ipynb #vision-code-imageset
 def cut(images: ImageSet, share: int = 12) -> tuple[ImageSet, ImageSet]:

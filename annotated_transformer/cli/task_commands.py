@@ -171,7 +171,7 @@ def add_use(
     options = options_of(function, kind) | {"device": (Device, None)}
 
     @group.command(function.__name__, help=cleandoc(str(function.__doc__)))
-    @with_groups(given=options)
+    @with_groups(values=options)
     def use(*, values: Options) -> None:
         name, device = values.pop("model"), values.pop("device")
         path = values.get("input")

@@ -103,14 +103,12 @@ def train(
     with report_failure_once():
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
-        use_threads(training["threads"], training["device"])
+        use_threads(training["threads"], device := training["device"])
         pairs = training_pairs(plan, own["valid"], training["root"])
-        pairs = distilled_pairs(
-            pairs, plan, teacher, choices, training["device"], dry_run
-        )
+        pairs = distilled_pairs(pairs, plan, teacher, choices, device, dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
-            return show(try_recipe(plan, folder, *pairs, training["device"], start))
+            return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
         return train_run(run, training["logger"])

@@ -206,12 +206,12 @@ def count_tensors(folder: Path) -> int:
             return len(file.keys())
 
 
-Model = TypeVar("Model", bound=nn.Module)
+ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
 def empty_model(
-    make: Callable[[Any], Model], config: Any, weights: dict[str, Tensor], folder: Path
-) -> Model:
+    make: Callable[[Any], ModelT], config: Any, weights: dict[str, Tensor], folder: Path
+) -> ModelT:
     """The model that `make` makes of a configuration, on `meta`: it takes no memory.
 
     Raises: UserError for more layers than tensors, which even `meta` can't build.
@@ -222,8 +222,8 @@ def empty_model(
 
 
 def build_model(
-    make: Callable[[Any], Model], config: Any, weights: dict[str, Tensor], folder: Path
-) -> Model:
+    make: Callable[[Any], ModelT], config: Any, weights: dict[str, Tensor], folder: Path
+) -> ModelT:
     """The model that `make` makes of a configuration, filled, in evaluation mode.
 
     Unless the formula says that its size is right, it is made on `meta` first (which
