@@ -28,4 +28,5 @@ from .sublayers import add_norm as add_norm
 from .sublayers import embedding as embedding
 from .sublayers import feed_forward as feed_forward
 from .sublayers import sinusoids as sinusoids
+from .tokenizer import learn_merges as learn_merges
 from .verdict import Verdict as Verdict
