@@ -10,6 +10,7 @@ What counts is behaviour: attributes have the names that you like, linear layers
 or none, weights any start.
 """
 
+from .batching import collate as collate
 from .file import CHECKS as CHECKS
 from .file import progress as progress
 from .heads import attention as attention
