@@ -33,7 +33,7 @@
       x += longest * WIDE + GAP;
       deepest = Math.max(deepest, rows.length * HIGH);
     }
-    return `<svg class="drawing" style="max-width:${ACROSS}px" viewBox="0 0 ${ACROSS} ${y + deepest + 2}" role="img" aria-label="${state.lengths.length} sentences as bars, in ${found.length} batches; ${padding} of ${all} positions are padding."><g class="cells">${tokens}</g><g class="padding">${filled}</g></svg>`;
+    return `<svg class="drawing" style="max-width:${ACROSS}px" viewBox="0 0 ${ACROSS} ${y + deepest + 2}" role="img" aria-label="${state.lengths.length} sentences as bars, in ${found.length} batches; ${padding} of ${all} positions are padding."><g class="cells">${tokens}</g><g class="padding" stroke-width="0">${filled}</g></svg>`;
   };
   const still = (data) => `<div class="drawing-box">${picture(data)}</div>\n`;
 
