@@ -122,8 +122,8 @@ def use_swiglu(model: Model) -> None:
 class ConfigurableAttention(MultiHeadAttention):
     """The paper's attention with openings for parts; with none of them it is the same.
 
-    `norm` and `memory_norm` see what it reads, `turns` change queries and keys, `bias`
-    is added to the scores, and `groups` heads of keys and values serve all h queries.
+    `norm` and `memory_norm` see what it reads, `transforms` change queries and keys,
+    `bias` is added to scores, `groups` heads of keys and values serve all h queries.
     """
 
     def __init__(self, plain: MultiHeadAttention):
@@ -133,7 +133,7 @@ class ConfigurableAttention(MultiHeadAttention):
         self.W_V, self.W_O = plain.W_V, plain.W_O
         self.norm: nn.Module = nn.Identity()
         self.memory_norm: nn.Module = nn.Identity()
-        self.turns = nn.ModuleList()
+        self.transforms = nn.ModuleList()
         self.bias: nn.Module | None = None
 
     def queries(self, x: Tensor) -> Tensor:
@@ -177,8 +177,8 @@ class ConfigurableAttention(MultiHeadAttention):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Turn, share, add the bias; the queries are those of the last positions."""
-        for turn in self.turns:
-            query, key = turn(query, key)
+        for transform in self.transforms:
+            query, key = transform(query, key)
         share = self.h // self.groups
         if share > 1:
             key, value = (each.repeat_interleave(share, dim=1) for each in (key, value))
@@ -241,7 +241,7 @@ class QKNorm(nn.Module):
 def qk_norm(model: Model) -> None:
     """A norm on the queries and keys of each attention."""
     for part in attentions(model):
-        part.turns.append(QKNorm(model.config.d_k))
+        part.transforms.append(QKNorm(model.config.d_k))
 
 # %% ../../nbs/after/since_2017.ipynb #s17-rotate
 def rotate(
@@ -290,7 +290,7 @@ def rotary(model: Model) -> None:
     model.positions = NoPositions()
     turn = Rotary(model.config.max_length, model.config.d_k)
     for part in self_attentions(model):
-        part.turns.append(turn)
+        part.transforms.append(turn)
 
 # %% ../../nbs/after/since_2017.ipynb #s17-alibi
 class ALiBi(nn.Module):
@@ -309,8 +309,8 @@ class ALiBi(nn.Module):
         Looking ahead the heads have the slopes in reverse: with the same ones on both
         sides an encoder couldn't tell a sentence from its mirror image.
         """
-        places = torch.arange(m, device=self.slopes.device)
-        back = places[m - n :, None] - places
+        positions = torch.arange(m, device=self.slopes.device)
+        back = positions[m - n :, None] - positions
         behind, ahead = self.slopes, self.slopes.flip(0)
         penalty = behind[:, None, None] * back.clamp(min=0)
         return -penalty - ahead[:, None, None] * (-back).clamp(min=0)

@@ -58,7 +58,9 @@ class RecurrentConfig:
     def from_dict(cls, values: dict[str, Any]) -> "RecurrentConfig":
         """A configuration from `to_dict`'s values; TypeError for an unknown field."""
         metadata = ("model_type", "annotated_transformer")
-        return cls(**{name: each for name, each in values.items() if name not in metadata})
+        return cls(
+            **{name: each for name, each in values.items() if name not in metadata}
+        )
 
 
 class RecurrentModel(nn.Module):

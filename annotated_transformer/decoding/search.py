@@ -62,7 +62,7 @@ def extensions(
         for token, log_prob in enumerate(row)
         if log_prob > -math.inf
     ]
-    return sorted(grown, key=lambda beginning: -beginning[1])
+    return sorted(grown, key=lambda hypothesis: -hypothesis[1])
 
 # %% ../../nbs/decoding/search.ipynb #cell51
 def length_penalty(
@@ -103,23 +103,23 @@ def textbook_beam(
     """
     eos_id, size = model.config.eos_id, options.beam_size
     limit = int(length_limits(src, model.config, options.max_length))
-    live, found = [([model.config.bos_id], 0.0)], []
+    live, finished = [([model.config.bos_id], 0.0)], []
     for length in range(1, limit + 1):
         candidates = extensions(model, src, live)
         penalty = length_penalty(length, options.alpha)
-        found += [
+        finished += [
             Hypothesis(tokens[1:-1], total, total / penalty, True)
             for tokens, total in candidates[:size]
             if tokens[-1] == eos_id
         ]
         live = [each for each in candidates if each[0][-1] != eos_id][:size]
-        if size == 1 and found:
+        if size == 1 and finished:
             live = []
         if not live:
             break
-    found.sort(key=lambda hypothesis: -hypothesis.score)
+    finished.sort(key=lambda hypothesis: -hypothesis.score)
     penalty = length_penalty(limit, options.alpha)
-    return found + [
+    return finished + [
         Hypothesis(tokens[1:], total, total / penalty, False) for tokens, total in live
     ]
 
@@ -135,20 +135,20 @@ def hypotheses(
     Raises: UserError for NaN.
     """
     check_numbers(totals)
-    found = []
+    ranked = []
     rows = zip(tokens.tolist(), totals.tolist(), scores.tolist(), strict=True)
     for row, total, score in rows:
         finished = config.eos_id in row
         words = row[: row.index(config.eos_id)] if finished else row
         words = [token for token in words if token != config.pad_id]
-        found.append(Hypothesis(words, total, score, finished))
-    return found
+        ranked.append(Hypothesis(words, total, score, finished))
+    return ranked
 
 # %% ../../nbs/decoding/search.ipynb #cell28
-def compact(going: Bool[Tensor, "rows"]) -> Int[Tensor, "kept"]:
+def compact(active: Bool[Tensor, "rows"]) -> Int[Tensor, "kept"]:
     """The rows that go on; those past the new end fill the places of leavers."""
-    kept = torch.arange(int(going.sum()), device=going.device)
-    kept[~going[: len(kept)]] = len(kept) + going[len(kept) :].nonzero().squeeze(1)
+    kept = torch.arange(int(active.sum()), device=active.device)
+    kept[~active[: len(kept)]] = len(kept) + active[len(kept) :].nonzero().squeeze(1)
     return kept
 
 # %% ../../nbs/decoding/search.ipynb #b712ced1
@@ -173,17 +173,17 @@ def extend(
     totals = torch.zeros(len(src), device=src.device)
     rows = torch.arange(len(src), device=src.device)
     tokens, cache = torch.full_like(rows, config.bos_id), model.start(src)
-    for place in range(output.size(1)):
+    for position in range(output.size(1)):
         logits = model.step(tokens, cache)
         log_probs, tokens = choose(log_probabilities(logits, config))
-        output[rows, place] = tokens
+        output[rows, position] = tokens
         totals[rows] += log_probs
-        going = (tokens != config.eos_id) & (limits > place + 1)
-        if going.all():
+        active = (tokens != config.eos_id) & (limits > position + 1)
+        if active.all():
             continue
-        if not going.any():
+        if not active.any():
             break
-        kept = compact(going)
+        kept = compact(active)
         rows, tokens, limits = rows[kept], tokens[kept], limits[kept]
         cache.reorder(kept)
     return hypotheses(output, totals, totals, config)
@@ -206,8 +206,8 @@ def sampling_distribution(
     """What to draw from: divided by T, cut to the top k, then to the top p."""
     scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / temperature
     if top_k is not None:
-        top, places = scores.topk(min(top_k, scores.size(1)), dim=1)
-        scores = torch.full_like(scores, -math.inf).scatter(1, places, top)
+        top, tokens = scores.topk(min(top_k, scores.size(1)), dim=1)
+        scores = torch.full_like(scores, -math.inf).scatter(1, tokens, top)
     if top_p == 1:
         return scores.softmax(dim=1)
     ranked = scores.softmax(dim=1).sort(dim=1, descending=True, stable=True)
@@ -315,8 +315,8 @@ def advance(
     ended = candidates.tokens[:, :, length - 1] == eos_id
     penalty, beam_size = length_penalty(length, alpha), live.totals.size(1)
     if ended.any():
-        places = torch.arange(ended.size(1), device=ended.device)
-        both = finished.join(candidates.only(ended & (places < beam_size), penalty))
+        ranks = torch.arange(ended.size(1), device=ended.device)
+        both = finished.join(candidates.only(ended & (ranks < beam_size), penalty))
         finished = both.select(both.scores.topk(finished.scores.size(1), dim=1).indices)
     unfinished = candidates.only(~ended, penalty)
     alive = unfinished.totals.topk(beam_size, dim=1).indices
@@ -355,8 +355,8 @@ def conclude(
     for tokens, totals, scores in zip(
         pool.tokens, pool.totals, pool.scores, strict=True
     ):
-        found = hypotheses(tokens, totals, scores, config)
-        real = [h for h in found if h.log_probability > -math.inf]
+        ranked = hypotheses(tokens, totals, scores, config)
+        real = [h for h in ranked if h.log_probability > -math.inf]
         kept.append(real[: finished.scores.size(1)])
     return kept
 
@@ -389,16 +389,16 @@ def beam(
         )
         done = nothing_better(live, finished, length, limits, alpha)
         done |= limits == length
-        going = torch.arange(len(rows), device=src.device)
+        active = torch.arange(len(rows), device=src.device)
         if done.any():
             answers = conclude(done, finished, live, config)
             results |= zip(rows[done].tolist(), answers, strict=True)
-            going = compact(~done)
-            rows, limits = rows[going], limits[going]
-            live, finished = live.sentences(going), finished.sentences(going)
-        if len(going) == 0:
+            active = compact(~done)
+            rows, limits = rows[active], limits[active]
+            live, finished = live.sentences(active), finished.sentences(active)
+        if len(active) == 0:
             break
-        cache.reorder((going[:, None] * size + parents[going]).flatten())
+        cache.reorder((active[:, None] * size + parents[active]).flatten())
         tokens = live.tokens[:, :, length - 1]
     return [results[row] for row in range(len(src))]
 

@@ -40,7 +40,8 @@ class ModelConfig:
         return cls(**known_values)
 
 
-METADATA = ("model_type", "annotated_transformer")  # of config.json; the rest are fields
+# Of config.json: the rest are fields.
+METADATA = ("model_type", "annotated_transformer")
 
 
 @dataclass(frozen=True)

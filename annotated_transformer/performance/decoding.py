@@ -70,12 +70,12 @@ def prepare(model: Transformer, dtype: torch.dtype) -> Transformer:
 # %% ../../nbs/performance/decoding.ipynb #a8d9ec68
 def compact_rows(
     rows: Float[Tensor, "sentence *rest"],
-    going: Int[Tensor, "kept"],
+    active: Int[Tensor, "kept"],
     moved: Int[Tensor, "moved"],
 ) -> Float[Tensor, "kept *rest"]:
     """The sentences that go on; only those at the places `moved` are copied."""
-    rows[moved] = rows[going[moved]]
-    return rows[: len(going)]
+    rows[moved] = rows[active[moved]]
+    return rows[: len(active)]
 
 # %% ../../nbs/performance/decoding.ipynb #69eb5c5d
 class BeamCache(Cache):
@@ -108,17 +108,17 @@ class BeamCache(Cache):
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Row i continues old row `rows[i]`; sentences may leave, none may double."""
         size = len(self.beams)
-        going, parents = rows.view(-1, size)[:, 0] // size, rows.view(-1, size) % size
+        active, parents = rows.view(-1, size)[:, 0] // size, rows.view(-1, size) % size
         wide = parents[..., None].expand(-1, -1, self.ancestors.size(2))
-        fewer = len(going) < len(self.ancestors)
-        self.ancestors = self.ancestors[going].gather(1, wide)
-        places = torch.arange(len(going), device=going.device)
-        moved = (going != places).nonzero().squeeze(1)
+        fewer = len(active) < len(self.ancestors)
+        self.ancestors = self.ancestors[active].gather(1, wide)
+        positions = torch.arange(len(active), device=active.device)
+        moved = (active != positions).nonzero().squeeze(1)
         if len(moved) or fewer:
             for cache in chain.from_iterable(self.layers):
-                cache.key = compact_rows(cache.key, going, moved)
-                cache.value = compact_rows(cache.value, going, moved)
-            self.src_mask = self.src_mask[going]
+                cache.key = compact_rows(cache.key, active, moved)
+                cache.value = compact_rows(cache.value, active, moved)
+            self.src_mask = self.src_mask[active]
 
 # %% ../../nbs/performance/decoding.ipynb #b10c940d
 LEAST = 16  # sentences of like length that are encoded together
@@ -185,8 +185,8 @@ def fast(model: Any, precision: str = "float32") -> StepModel:
         raise UserError(
             f"unknown precision {precision!r}: {nearest(precision, dtypes)}"
         )
-    ours = ("annotated_transformer.model.", "annotated_transformer.interop.")
-    homes = (*ours, "torch.nn.modules.")
+    own = ("annotated_transformer.model.", "annotated_transformer.interop.")
+    homes = (*own, "torch.nn.modules.")
     if all(type(part).__module__.startswith(homes) for part in model.modules()):
         return FastTransformer(model, dtypes[precision])
     if precision != "float32":
