@@ -12,11 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from browser import CHROMIUM, Browser
 from small_page import small_page
 
+from annotated_transformer.data.batching import cut_points, padding_share
 from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import preset
@@ -109,6 +111,22 @@ def test_byte_pairs_are_pythons(seed):
         if word[0] == "▁" and len(word) > 1:
             cut = in_node("byte-pairs.js", asked)[-1]["words"]
             assert tuple(cut[0]) == apply_merges(word, ranks)[-1]
+
+
+@needs_node
+@pytest.mark.parametrize("budget", [18, 60, 240])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_batches_are_pythons(budget, in_order):
+    lengths = np.array(PARTS["padding-sheet"]["lengths"])
+    given = {"lengths": lengths.tolist(), "budget": budget, "sorted": in_order}
+    found = in_node("padding-sheet.js", f"it.batches({json.dumps(given)})")
+    lengths = np.sort(lengths) if in_order else lengths
+    cuts = cut_points(lengths, budget, np.arange(len(lengths)))
+    plan = np.split(np.arange(len(lengths)), cuts)
+    assert found == [lengths[rows].tolist() for rows in plan]
+    counted = in_node("padding-sheet.js", f"it.counts({json.dumps(found)})")
+    share = padding_share(lengths, lengths, plan)
+    assert counted["padding"] / counted["all"] == pytest.approx(share)
 
 
 @needs_node
@@ -333,6 +351,21 @@ def test_a_position_is_dragged_and_moved_by_keys(near):
     press(window, "ArrowRight")
     assert told(window, "position-clocks").startswith("The codes of 61 and 65 ")
     assert window.run(angles) == before  # a shift is a rotation, from anywhere
+
+
+@needs_chromium
+def test_batches_follow_the_budget_and_the_switch(near):
+    window = near("padding-sheet")
+    assert told(window, "padding-sheet").startswith("5 batches; 155 of 434 positions")
+    window.run("document.querySelector('padding-sheet [name=sorted]').focus()")
+    press(window, " ")
+    assert told(window, "padding-sheet").startswith("4 batches; 56 of 335 positions")
+    budget = "document.querySelector('padding-sheet [name=budget]')"
+    change = f"{budget}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{budget}.value = 60; {change}")
+    assert told(window, "padding-sheet").endswith("are padding, 9 %.")
+    drawn = "document.querySelectorAll('padding-sheet .part .cells rect').length"
+    assert window.run(drawn) == 30
 
 
 @needs_chromium
