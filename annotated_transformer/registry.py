@@ -82,6 +82,6 @@ def model_type(name: str) -> ModelType:
     """The record of a model type. Raises: UserError for an unknown one."""
     if name not in HOMES:
         raise UserError(f"unknown model type {name!r}: {nearest(name, HOMES)}")
-    found = named(HOMES[name])
-    HOMES[name] = home = found if isinstance(found, ModelType) else ModelType(found)
+    entry = named(HOMES[name])
+    HOMES[name] = home = entry if isinstance(entry, ModelType) else ModelType(entry)
     return home

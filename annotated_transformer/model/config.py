@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
-from ..errors import UserError, check_choice, check_whole, nearest
+from ..errors import UserError, check_choice, check_integer, nearest
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -28,17 +28,17 @@ class ModelConfig:
 
         Raises: UserError for an unknown field, or one that is out of range.
         """
-        known, given = [field.name for field in fields(cls)], {}
+        known, known_values = [field.name for field in fields(cls)], {}
         for name, value in values.items():
             if name in known:
-                given[name] = tuple(value) if isinstance(value, list) else value
-            elif name not in ABOUT:
+                known_values[name] = tuple(value) if isinstance(value, list) else value
+            elif name not in METADATA:
                 hint = nearest(name, known)
                 raise UserError(f"unknown architecture setting {name!r}: {hint}")
-        return cls(**given)
+        return cls(**known_values)
 
 
-ABOUT = ("model_type", "annotated_transformer")  # of config.json; the rest are fields
+METADATA = ("model_type", "annotated_transformer")  # of config.json; the rest are fields
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class TransformerConfig(ModelConfig):
     def __post_init__(self) -> None:
         for name in ("d_k", "d_v"):
             if getattr(self, name) is None:
-                check_whole(self, "h")
-                check_whole(self, "d_model")
+                check_integer(self, "h")
+                check_integer(self, "d_model")
                 object.__setattr__(self, name, max(1, self.d_model // self.h))
         check_config(self)
 
@@ -78,8 +78,8 @@ def check_config(config: TransformerConfig) -> None:
     """Raises: UserError that names the first setting out of range and the remedy."""
     check_vocabularies(config)
     for name in ("N", "d_model", "d_ff", "h", "d_k", "d_v"):
-        check_whole(config, name)
-    check_whole(config, "max_length", below=2**20)
+        check_integer(config, name)
+    check_integer(config, "max_length", below=2**20)
     keys, values = config.h * config.d_k, config.h * config.d_v
     if max(keys, values) >= 2**31:
         raise UserError(
@@ -101,7 +101,7 @@ def check_vocabularies(config: Any) -> None:
     """
     source, target = config.src_vocab_size, config.tgt_vocab_size
     for name in ("src_vocab_size", "tgt_vocab_size"):
-        check_whole(config, name)
+        check_integer(config, name)
     if type(config.shared_vocab) is not bool:
         shared = f"shared_vocab is {config.shared_vocab!r}"
         raise UserError(f"{shared}: it must be True or False")
@@ -198,7 +198,7 @@ class StackConfig(ModelConfig):
 def check_stack(config: StackConfig) -> None:
     """Raises: UserError that names the first size out of range and the remedy."""
     for name in ("N", "d_model", "d_ff", "h"):
-        check_whole(config, name)
+        check_integer(config, name)
     if config.d_model % config.h or config.d_model % 2:
         raise UserError(
             f"d_model is {config.d_model} and h is {config.h}: d_model must be even, "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..before.recurrent_model import RecurrentModel
-from ..errors import UserError, check_whole
+from ..errors import UserError, check_integer
 from ..model.config import BOS, EOS, PAD, ModelConfig, check_dropout, check_vocabularies
 from .translator import Translator
 
@@ -29,8 +29,8 @@ class RecurrentConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         check_vocabularies(self)
-        check_whole(self, "d_model")
-        check_whole(self, "max_length", below=2**20)
+        check_integer(self, "d_model")
+        check_integer(self, "max_length", below=2**20)
         check_dropout(self)
         if self.d_model % 2:
             halves = "it must be even, since two directions share it"
