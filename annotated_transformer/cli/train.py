@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from .options import TRAINING, Options, Group, app, option, recipe_names, with_groups
-from .recipe import open_start, plan_training, distilled_pairs, training_pairs
+from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
+from .recipe import distilled_pairs, open_start, plan_training, training_pairs
 from .training import run_folder, train_run, use_threads
 
 Source = Annotated[
@@ -98,14 +98,16 @@ def train(
     """
     from ..training.distributed import report_failure_once
     from ..translation.task import prepare
-    from .dry_run import try_recipe, show
+    from .dry_run import show, try_recipe
 
     with report_failure_once():
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         use_threads(training["threads"], training["device"])
         pairs = training_pairs(plan, own["valid"], training["root"])
-        pairs = distilled_pairs(pairs, plan, teacher, choices, training["device"], dry_run)
+        pairs = distilled_pairs(
+            pairs, plan, teacher, choices, training["device"], dry_run
+        )
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, training["device"], start))

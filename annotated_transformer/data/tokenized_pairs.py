@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from ..files import check_regular, read_json, new_folder, write_json
+from ..files import check_regular, new_folder, read_json, write_json
 from ..model.config import BOS, PAD
 from .pair_tokenizer import PairTokenizer
 

@@ -38,7 +38,10 @@ class ModelConfig:
         return cls(**known_values)
 
 
-METADATA = ("model_type", "annotated_transformer")  # of config.json; the rest are fields
+METADATA = (
+    "model_type",
+    "annotated_transformer",
+)  # of config.json; the rest are fields
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,7 @@ class TranslationTask(Task):
 
     def evaluate(self) -> dict[str, float]:
         """The unsmoothed loss per target token, and the perplexity."""
-        loss = validation_loss(
-            self.objective, self.valid, self.config, self.batch_loss
-        )
+        loss = validation_loss(self.objective, self.valid, self.config, self.batch_loss)
         return {"loss": loss, "perplexity": float(np.exp(loss))}
 
     def optimizer(self) -> torch.optim.Optimizer:

@@ -29,13 +29,13 @@ from .lines import (
     RowHypotheses,
     Translation,
     Unknown,
+    encode_untruncated,
     in_chunks,
     join_parts,
     restore_unknown,
     source_rows,
     to_translations,
     warn_of_cuts,
-    encode_untruncated,
 )
 
 AnyTranslator = TypeVar("AnyTranslator", bound="Translator")
@@ -342,7 +342,10 @@ class Translator(PretrainedModel):
         """The translations of each line, best first."""
         for chunk in self._search(lines, options, split, strict, lines_at_once):
             for line, parts in chunk:
-                each = [to_translations(hypotheses, self.tokenizer) for _, hypotheses in parts]
+                each = [
+                    to_translations(hypotheses, self.tokenizer)
+                    for _, hypotheses in parts
+                ]
                 yield [
                     replace(one, text=restore_unknown(one.text, line, self.tokenizer))
                     for one in join_parts(each)
