@@ -1,5 +1,5 @@
-"""What a Transformer says while it learns the phrasebook: three phrases that it never
-sees, and the tokens of a hundred others, after every tenth of 600 updates.
+"""What a Transformer says while it learns the phrasebook: three phrases that are not
+among its own, and the tokens of a hundred others, after every tenth of 600 updates.
 
     python -m benchmarks.training.diary
 
