@@ -65,7 +65,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import model_types as model_types  # which registers them
-from .decoding.engines import HOMES as _ENGINES
 
 __version__ = "0.1.0"
 
@@ -117,13 +116,6 @@ _HOMES = {
     "train": "training.trainer",
     "verify": "files",
 }
-
-# The modules that register the engines of a search, each imported when it is asked for.
-_ENGINES.update(
-    torch=f"{__name__}.performance.decoding",
-    plain=f"{__name__}.decoding.model_search",
-    ctranslate2=f"{__name__}.interop.ctranslate2",
-)
 
 __all__ = ["__version__", *_HOMES]
 

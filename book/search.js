@@ -1,5 +1,6 @@
-// How the book's search ranks what it finds, and two steps that Sphinx's own search
-// lacks: a word that no page has gives way to the nearest one, and a page is listed once.
+// How the book's search ranks what it finds, and three steps that Sphinx's own search
+// lacks: a word that no page has gives way to the nearest one, a page is listed once, and
+// results come while one types.
 
 // Exact titles come first, chapters before the pages that list (the reference, the
 // glossary, the questions).
@@ -67,9 +68,11 @@ Search.query = (typed) => {
   query(meant);
 };
 
+let results = [];  // still to be shown, the best last
+
 Search._performSearch = (...words) => {
-  const seen = new Set();  // the best comes last
-  return _performSearch(...words).reverse()
+  const seen = new Set();
+  return results = _performSearch(...words).reverse()
     .filter(([page]) => !seen.has(page) && seen.add(page)).reverse();
 };
 
@@ -84,3 +87,14 @@ Search.htmlToText = (html, anchor) => {
 const box = document.querySelector(".bd-search-container input");
 box.focus();
 box.select();
+
+let pause;
+box.addEventListener("input", () => {
+  clearTimeout(pause);
+  pause = setTimeout(() => {
+    results.length = 0;
+    history.replaceState(null, "", `?q=${encodeURIComponent(box.value)}`);
+    document.getElementById("search-results").replaceChildren();
+    if (box.value.trim()) Search.performSearch(box.value);
+  }, 150);
+});

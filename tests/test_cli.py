@@ -21,10 +21,9 @@ from tiny_run import random_model, refused, train_arguments, write_pairs
 
 import annotated_transformer
 from annotated_transformer import cli
-from annotated_transformer.cli import ending, options
+from annotated_transformer.cli import ending
 from annotated_transformer.model_names import SHIPPED
 from annotated_transformer.pretrained import load
-from annotated_transformer.training.recipes import recipes
 
 SHIPPED_MODELS = ("phrasebook-en-de", "tatoeba-en-de", "hf:owner/name", "base or big")
 ROOT = Path(__file__).resolve().parents[1]
@@ -504,10 +503,6 @@ def test_the_shell_completes_names(line, found):
     program = [str(Path(sys.executable).parent / "annotated-transformer")]
     _, out, err = ended(command=program, env=os.environ | asked)
     assert set(out.split()) == found and "Traceback" not in err
-
-
-def test_the_completed_recipes_are_all():
-    assert list(options.RECIPES) == list(recipes())
 
 
 # --- how a command ends

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import annotated_transformer
-from annotated_transformer import UserError, fit, load, make_task, start_run
-from annotated_transformer.decoding import engines
+from annotated_transformer import UserError, fit, load, make_task, registry, start_run
 from annotated_transformer.devices import find_device
 from annotated_transformer.files import read_card
 from annotated_transformer.model_names import SHIPPED, shipped
@@ -168,7 +167,7 @@ def test_samples_make_their_model_once(monkeypatch):
         made.append(given)
         return fast_engine(*given)
 
-    monkeypatch.setitem(engines.MAKERS, "torch", make)
+    monkeypatch.setitem(registry.MAKERS, "torch", make)
     opened = load("phrasebook-en-de", device="cpu")
     assert not made
     how = {"temperature": 0.1, "seed": 1}
