@@ -4,15 +4,24 @@ or without sight, in search and in print. Build it first: make book.
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from browser import BOOK, CHROMIUM, Browser
 
+
+def leads_on(path: Path) -> bool:
+    """Whether a page only opens another one."""
+    return 'http-equiv="refresh"' in path.read_text(encoding="utf-8")
+
+
 PAGES = sorted(
     path.relative_to(BOOK).as_posix()
     for path in BOOK.rglob("*.html")
-    if "_static" not in path.relative_to(BOOK).parts and path != BOOK / "index.html"
-)  # the last one only leads on to the cover
+    if "_static" not in path.relative_to(BOOK).parts
+    and path != BOOK / "index.html"
+    and not leads_on(path)
+)
 COVER = "index.html"
 LARGEST = sorted(PAGES, key=lambda page: -(BOOK / page).stat().st_size)[:6]
 
@@ -299,7 +308,7 @@ QUERIES = {
     "padding": "data/batching",
     "bleu": "translation/bleu",
     "dropout": "model/layers",
-    "checkpoint": "training/averaging",
+    "checkpoint": "training/run",
     "key-value cache": "performance/decoding",
     "gru": "before/recurrent",
     "parameters": "model/costs",

@@ -46,6 +46,12 @@ def contents() -> list[str]:
     return [file.replace("/", ".") for file in [toc["root"], *entries]]
 
 
+def exports(chapter: str) -> bool:
+    """Whether a chapter builds its module; a plain module may be used anywhere."""
+    path = ROOT / "nbs" / f"{chapter.replace('.', '/')}.ipynb"
+    return path.exists() and "#| default_exp" in path.read_text(encoding="utf-8")
+
+
 def name_of(path: Path, top: str) -> str:
     """`model.attention` for either of its two files, `cli` for the package's own."""
     stem = path.relative_to(ROOT / top).with_suffix("").as_posix()
@@ -159,7 +165,10 @@ def test_a_chapter_uses_only_what_earlier_chapters_built(chapter):
     late = [
         used
         for used in imports(python_of(chapter), name)
-        if used in order and used != "plots" and order.index(used) > order.index(name)
+        if used in order
+        and exports(used)
+        and used != "plots"
+        and order.index(used) > order.index(name)
     ]
     assert not late, f"{name} uses {', '.join(late)} before the chapter that builds it"
 

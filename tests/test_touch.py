@@ -28,6 +28,7 @@ from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
 from benchmarks.model import attention_arcs, depth, figure_one, part_switch
 from benchmarks.record import load
+from benchmarks.training import diary
 from tools import touch
 
 STILLS = dict(touch.parts())
@@ -196,6 +197,14 @@ def test_recorded_figure_is_what_the_model_does():
         found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
     ):
         assert best[0][0] == token  # each position names the token after it
+
+
+def test_recorded_diary_begins_as_the_loop_does():
+    recorded = load(diary.PLACE)["diary"]
+    start, tenth = diary.learn(updates=10)
+    assert recorded[0]["says"] == start["says"]
+    assert recorded[1]["loss"] == pytest.approx(tenth["loss"], rel=0.01)
+    assert recorded[-1]["says"][0] == "der einundzwanzigste März"
 
 
 def test_recorded_arcs_are_where_the_model_looks():
@@ -444,6 +453,20 @@ def test_merges_are_learned_from_a_readers_text(browser, tmp_path):
     right = "document.querySelector('[name=text]').getBoundingClientRect().right"
     assert browser.run(right) <= 390
     assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_the_diary_is_leafed_through(near):
+    window = near("training-diary")
+    assert told(window, "training-diary").startswith("After 150 updates, “the twenty-")
+    slider = "document.querySelector('training-diary [name=at]')"
+    window.run(f"{slider}.focus()")
+    press(window, "ArrowRight")
+    assert told(window, "training-diary").startswith("After 160 updates")
+    assert window.run(f"{slider}.ariaValueText") == "160 updates"
+    change = f"{slider}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{slider}.value = 60; {change}")
+    assert told(window, "training-diary").endswith("is “der einundzwanzigste März”.")
 
 
 @needs_chromium

@@ -22,16 +22,15 @@ from ..files import (
     sweep,
     write_json,
 )
-from .averaging import average_weights
 from .checkpoint import checkpoints, read_weights, write_model
 from .config import RunConfig
 from .distributed import Processes, World, first_process_first, join_world
 from .log import Log, Record, Report, print_line
-from .meter import Meter
+from .meter import Meter, check_finite
 from .run_state import Progress, checkpoint_of, resume, save
 from .signals import stop_requests
 from .task import Task
-from .trainer import Update, check_finite, train
+from .trainer import Update, average_weights, train
 
 OWN = ["run.json", "log.jsonl", "checkpoints", "model", "data", "tensorboard"]
 OWN += ["curves.png"]  # of the command plot
