@@ -3,18 +3,23 @@ and a reader without script all get something.
 """
 
 import json
+import random
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from browser import CHROMIUM, Browser
 from small_page import small_page
 
+from annotated_transformer.data.batching import cut_points, padding_share
+from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
@@ -23,6 +28,7 @@ from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
 from benchmarks.model import attention_arcs, depth, figure_one, part_switch
 from benchmarks.record import load
+from benchmarks.training import diary
 from tools import touch
 
 STILLS = dict(touch.parts())
@@ -80,6 +86,48 @@ def test_temperature_and_scale():
     given = json.dumps({**PARTS["attention-sheet"], "temperature": 2, "scale": False})
     found = in_node("attention-sheet.js", f"it.attention({given})")
     assert found["scores"] == [[x / 2 for x in row] for row in found["products"]]
+
+
+@needs_node
+@pytest.mark.parametrize("seed", range(3))
+def test_byte_pairs_are_pythons(seed):
+    """The cutting into words and signs, too; ties and umlauts included."""
+    rng = random.Random(seed)
+    lines = ["".join(rng.choices("abäß  12.,-e\u0301", k=60)) for _ in range(20)]
+    cutter = train_bpe(lines, 60)
+    counts = Counter(
+        tuple(piece)
+        for line in lines
+        for piece, _ in cutter.pre_tokenizer.pre_tokenize_str(
+            cutter.normalizer.normalize_str(line)
+        )
+    )
+    merges = learn_merges(counts, 30)
+    text = json.dumps("\n".join(lines))
+    found = in_node("byte-pairs.js", f"it.learn({text}, 30)")
+    assert [tuple(each["pair"]) for each in found] == merges
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    for word in list(counts)[:5]:
+        asked = f"it.replay({json.dumps(''.join(word[1:]))}, {json.dumps(merges)})"
+        if word[0] == "▁" and len(word) > 1:
+            cut = in_node("byte-pairs.js", asked)[-1]["words"]
+            assert tuple(cut[0]) == apply_merges(word, ranks)[-1]
+
+
+@needs_node
+@pytest.mark.parametrize("budget", [18, 60, 240])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_batches_are_pythons(budget, in_order):
+    lengths = np.array(PARTS["padding-sheet"]["lengths"])
+    given = {"lengths": lengths.tolist(), "budget": budget, "sorted": in_order}
+    found = in_node("padding-sheet.js", f"it.batches({json.dumps(given)})")
+    lengths = np.sort(lengths) if in_order else lengths
+    cuts = cut_points(lengths, budget, np.arange(len(lengths)))
+    plan = np.split(np.arange(len(lengths)), cuts)
+    assert found == [lengths[rows].tolist() for rows in plan]
+    counted = in_node("padding-sheet.js", f"it.counts({json.dumps(found)})")
+    share = padding_share(lengths, lengths, plan)
+    assert counted["padding"] / counted["all"] == pytest.approx(share)
 
 
 @needs_node
@@ -149,6 +197,14 @@ def test_recorded_figure_is_what_the_model_does():
         found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
     ):
         assert best[0][0] == token  # each position names the token after it
+
+
+def test_recorded_diary_begins_as_the_loop_does():
+    recorded = load(diary.PLACE)["diary"]
+    start, tenth = diary.learn(updates=10)
+    assert recorded[0]["says"] == start["says"]
+    assert recorded[1]["loss"] == pytest.approx(tenth["loss"], rel=0.01)
+    assert recorded[-1]["says"][0] == "der einundzwanzigste März"
 
 
 def test_recorded_arcs_are_where_the_model_looks():
@@ -307,6 +363,21 @@ def test_a_position_is_dragged_and_moved_by_keys(near):
 
 
 @needs_chromium
+def test_batches_follow_the_budget_and_the_switch(near):
+    window = near("padding-sheet")
+    assert told(window, "padding-sheet").startswith("5 batches; 155 of 434 positions")
+    window.run("document.querySelector('padding-sheet [name=sorted]').focus()")
+    press(window, " ")
+    assert told(window, "padding-sheet").startswith("4 batches; 56 of 335 positions")
+    budget = "document.querySelector('padding-sheet [name=budget]')"
+    change = f"{budget}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{budget}.value = 60; {change}")
+    assert told(window, "padding-sheet").endswith("are padding, 9 %.")
+    drawn = "document.querySelectorAll('padding-sheet .part .cells rect').length"
+    assert window.run(drawn) == 30
+
+
+@needs_chromium
 def test_costs_follow_what_is_typed(near):
     window = near("cost-sheet")
     assert told(window, "cost-sheet").startswith("63")
@@ -343,6 +414,59 @@ def test_depth_follows_the_slider(near):
     press(window, "ArrowRight")
     assert before.startswith("On top of 12 post-norm")
     assert told(window, "layer-depth").startswith("On top of 13 post-norm")
+
+
+@needs_chromium
+def test_letters_grow_into_tokens(near):
+    window = near("byte-pairs")
+    assert "No merge yet: 27 numbers" in told(window, "byte-pairs")
+    window.run("document.querySelector('byte-pairs [name=at]').focus()")
+    press(window, "ArrowRight")
+    assert "Merge 1 of 19 joins e and n, number 3 of 915" in told(window, "byte-pairs")
+    for _ in range(18):
+        press(window, "ArrowRight")
+    assert "7 numbers go into the model" in told(window, "byte-pairs")
+    ids = "[...document.querySelectorAll('.chip small')].map((it) => it.textContent)"
+    assert window.run(ids) == [*map(str, (152, 176, 8, 850, 160, 378, 2))]
+    window.run("document.querySelector('byte-pairs [name=text]').select()")
+    window.call("Input.insertText", text="<b>☃")
+    assert "☃ isn’t in the vocabulary: id 3" in told(window, "byte-pairs")
+    assert window.run("document.querySelectorAll('byte-pairs b').length") == 0
+
+
+@needs_chromium
+def test_merges_are_learned_from_a_readers_text(browser, tmp_path):
+    values = json.dumps(STILLS["byte-pairs.learn"])
+    page = small_page(
+        tmp_path, f"# Touch\n\n:::{{touch}} byte-pairs\n{values}\n:::\n", "touch"
+    )
+    browser.resize(390, 800)
+    browser.open(page)
+    browser.wait("!!document.querySelector('byte-pairs .told')?.textContent", 20)
+    assert told(browser, "byte-pairs").startswith("Merge 5 joins ")
+    browser.run("document.querySelector('[name=corpus]').select()")
+    browser.call("Input.insertText", text="banana\nbanana")
+    listed = "[...document.querySelectorAll('.merges li')].map((it) => it.textContent)"
+    grown = ["n + a 4×", "▁ + b 2×", "▁b + a 2×", "▁ba + na 2×", "▁bana + na 2×"]
+    assert browser.run(listed) == grown
+    assert "from 14 symbols" in told(browser, "byte-pairs")
+    right = "document.querySelector('[name=text]').getBoundingClientRect().right"
+    assert browser.run(right) <= 390
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_the_diary_is_leafed_through(near):
+    window = near("training-diary")
+    assert told(window, "training-diary").startswith("After 150 updates, “the twenty-")
+    slider = "document.querySelector('training-diary [name=at]')"
+    window.run(f"{slider}.focus()")
+    press(window, "ArrowRight")
+    assert told(window, "training-diary").startswith("After 160 updates")
+    assert window.run(f"{slider}.ariaValueText") == "160 updates"
+    change = f"{slider}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{slider}.value = 60; {change}")
+    assert told(window, "training-diary").endswith("is “der einundzwanzigste März”.")
 
 
 @needs_chromium

@@ -10,12 +10,13 @@ What counts is behaviour: attributes have the names that you like, linear layers
 or none, weights any start.
 """
 
-from .file import CHECKS as CHECKS
-from .file import progress as progress
 from .attention import attention as attention
 from .attention import causal_mask as causal_mask
 from .attention import multi_head_attention as multi_head_attention
 from .attention import padding_mask as padding_mask
+from .batching import collate as collate
+from .file import CHECKS as CHECKS
+from .file import progress as progress
 from .learning import greedy_search as greedy_search
 from .learning import smoothed_cross_entropy as smoothed_cross_entropy
 from .learning import training_step as training_step
@@ -28,4 +29,5 @@ from .sublayers import add_norm as add_norm
 from .sublayers import embedding as embedding
 from .sublayers import feed_forward as feed_forward
 from .sublayers import sinusoids as sinusoids
+from .tokenizer import learn_merges as learn_merges
 from .verdict import Verdict as Verdict

@@ -62,7 +62,9 @@ def advice(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'a file'} can't be used: {error.strerror}"
     package = f"{__package__.split('.')[0]}."
-    if isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith(package):
+    if isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith(
+        package
+    ):
         return f"{error}: pip install it"
     short = any(each in str(error) for each in NO_MEMORY)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and short):
@@ -105,7 +107,9 @@ def end_at_second_interrupt() -> None:
         raise KeyboardInterrupt
 
     interruptible = threading.current_thread() is threading.main_thread()
-    if interruptible and callable(signal.getsignal(signal.SIGINT)):  # not where it is ignored
+    if interruptible and callable(
+        signal.getsignal(signal.SIGINT)
+    ):  # not where it is ignored
         signal.signal(signal.SIGINT, first)
 
 

@@ -16,10 +16,10 @@ from ..files import (
     draft_of,
     give_name,
     locked,
+    new_folder,
     read_json,
     remove_folder,
     sweep,
-    new_folder,
     write_json,
 )
 from .averaging import average_weights
