@@ -60,7 +60,16 @@ were written. Each name is imported from its module when it is first used, so im
 the package takes no time, and no PyTorch.
 """
 
+import os
+import signal
 import sys
+
+# A Ctrl-C while the command line is imported, of which this comes first, ends it in
+# silence. A program that imports the package keeps its own way.
+if os.path.basename(sys.argv[0]) in ("-m", "annotated-transformer"):
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

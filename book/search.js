@@ -76,9 +76,11 @@ Search._performSearch = (...words) => {
     .filter(([page]) => !seen.has(page) && seen.add(page)).reverse();
 };
 
-// An excerpt is of what a chapter says, not of the buttons and contents above it.
+// An excerpt is of what a chapter says, not of the buttons and contents above it, whose
+// handlers this page's policy would report.
 Search.htmlToText = (html, anchor) => {
-  const page = new DOMParser().parseFromString(html, "text/html");
+  const text = html.replace(/ on\w+="[^"]*"/g, "");
+  const page = new DOMParser().parseFromString(text, "text/html");
   page.querySelectorAll("h1, .headerlink, script, style").forEach((each) => each.remove());
   return page.querySelector(`article ${anchor || ""}`)?.textContent.trim() ?? "";
 };

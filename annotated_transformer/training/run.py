@@ -32,8 +32,7 @@ from .signals import stop_requests
 from .task import Task
 from .trainer import Update, average_weights, train
 
-OWN = ["run.json", "log.jsonl", "checkpoints", "model", "data", "tensorboard"]
-OWN += ["curves.png"]  # of the command plot
+OWN = "run.json log.jsonl checkpoints model data tensorboard curves.png".split()
 
 
 def check_folder(folder: Path) -> None:
@@ -47,16 +46,6 @@ def check_folder(folder: Path) -> None:
         if any(name != "data" and not name.startswith(".") for name in names):
             lack = f"{folder} is not empty and holds no run"
             raise UserError(f"{lack}: choose another folder")
-
-
-def clear_folder(folder: Path) -> None:
-    """Delete the run of a folder. Raises: UserError as `check_folder`."""
-    check_folder(folder)
-    for path in [folder / name for name in OWN]:
-        if path.is_dir() and not path.is_symlink():
-            remove_folder(path)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def lock_folder(folder: Path, world: World) -> AbstractContextManager[object]:
@@ -75,7 +64,11 @@ def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
     check_folder(folder)
     if overwrite and world.first:
         with lock_folder(folder, world):
-            clear_folder(folder)
+            for path in [folder / name for name in OWN]:
+                if path.is_dir() and not path.is_symlink():
+                    remove_folder(path)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 @dataclass(repr=False)
