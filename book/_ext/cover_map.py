@@ -158,7 +158,7 @@ def chapters() -> dict[str, list[str]]:
     files = [
         entry["file"]
         for part in toc["parts"]
-        if part["caption"] != "For developers"
+        if part.get("caption") != "For developers"
         for entry in part["chapters"]
     ]
     folders = dict.fromkeys(file.partition("/")[0] for file in files)
