@@ -3,6 +3,7 @@ and a reader without script all get something.
 """
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
+from annotated_transformer.training.loss import smoothed_cross_entropy
 from benchmarks.model import attention_arcs, depth, figure_one, part_switch
 from benchmarks.record import load
 from tools import touch
@@ -108,6 +110,22 @@ def test_hidden_units_are_pythons():
     given = f"{inputs}.map((x) => it.network({json.dumps(state)}, x))"
     found = torch.tensor(in_node("relu-units.js", given))
     assert torch.allclose(found, network(torch.tensor(inputs)[:, None])[:, 0])
+
+
+@needs_node
+@pytest.mark.parametrize("p", [0.001, 0.9, 0.999])
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_prices_are_pythons(p, eps):
+    """The wrong tokens share what the right one leaves."""
+    logits = torch.full((1, 37), math.log((1 - p) / 36), dtype=torch.float64)
+    logits[0, 5] = math.log(p)
+    logits.requires_grad_()
+    loss = smoothed_cross_entropy(logits, torch.tensor([5]), eps)
+    loss.backward()
+    found = in_node("loss-curve.js", f"it.loss({p}, {eps}, 37)")
+    assert found == pytest.approx(loss.item())
+    push = in_node("loss-curve.js", f"it.push({{p: {p}, eps: {eps}}})")
+    assert push == pytest.approx(-logits.grad[0, 5].item())
 
 
 @needs_node
@@ -333,6 +351,22 @@ def test_hidden_units_draw_what_is_asked_for(near):
     window.run("document.querySelector('relu-units td input').focus()")
     press(window, "ArrowUp")
     assert told(window, "relu-units").endswith("|x| is at most 1.5 away.")
+
+
+@needs_chromium
+def test_a_price_follows_the_probability_and_the_smoothing(near):
+    window = near("loss-curve")
+    assert told(window, "loss-curve").endswith("right token’s score goes up.")
+    window.run("document.querySelector('loss-curve [name=p]').value = 0.899")
+    window.run("document.querySelector('loss-curve [name=p]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "loss-curve") == (
+        "At p = 0.900 the token costs 1.377 nats, 0.000 above the lowest price. "
+        "Training: the right token’s score stays."
+    )
+    window.run("document.querySelector('loss-curve [name=eps]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "loss-curve").endswith("right token’s score goes down.")
 
 
 @needs_chromium
