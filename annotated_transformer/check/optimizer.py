@@ -97,54 +97,58 @@ def _second_average(new_v: Tensor, v: Tensor, g: Tensor) -> None:
     require(close(new_v, right), "v should be β_2 v + (1 − β_2) · gradient².")
 
 
+def _ratio(m: Tensor, v: Tensor) -> Tensor:
+    """The step of Adam in units of the rate."""
+    return m / (v.sqrt() + EPS)
+
+
 def _step(found: Tensor, m: Tensor, v: Tensor, g: Tensor) -> None:
     """What w lost, in units of the rate."""
     require(
         not found.isnan().any(),
         "w is NaN where the gradient was always zero: add ε to the root.",
     )
-    old_m, old_v = m, v
-    m, v = _average(m, g, BETA_1), _average(v, g**2, BETA_2)
-    one, two = 1 - BETA_1**3, 1 - BETA_2**3
-
-    def ratio(m: Tensor, v: Tensor) -> Tensor:
-        return m / (v.sqrt() + EPS)
-
-    right = ratio(m / one, v / two)
-    correct = "divide m by 1 − β_1^t and v by 1 − β_2^t"
-    match(
-        found,
-        {
-            "The step goes uphill: subtract it.": -right,
-            f"The averages aren't corrected for their start at zero: {correct}.": (
-                ratio(m, v)
-            ),
-            f"m alone is corrected: {correct}.": ratio(m / one, v),
-            f"v alone is corrected: {correct}.": ratio(m, v / two),
-            f"The correction has no power t: {correct}.": ratio(
-                m / (1 - BETA_1), v / (1 - BETA_2)
-            ),
-            f"The correction is that of update t − 1: {correct}.": ratio(
-                m / (1 - BETA_1**2), v / (1 - BETA_2**2)
-            ),
-            f"The correction multiplies: {correct}.": ratio(m * one, v * two),
-            "The root is missing: divide by √v_hat + ε.": m / one / (v / two + EPS),
-            "ε stands under the root; add it to the root.": (
-                m / one / (v / two + EPS).sqrt()
-            ),
-            "The step isn't multiplied by the rate.": right / RATE,
-            "The gradient itself is divided; it should be m_hat.": ratio(g, v / two),
-            "The step uses the averages from before this gradient.": ratio(
-                old_m / one, old_v / two
-            ),
-        },
-    )
+    match(found, _other_steps(m, v, g))
+    new_m, new_v = _average(m, g, BETA_1), _average(v, g**2, BETA_2)
+    right = _ratio(new_m / (1 - BETA_1**3), new_v / (1 - BETA_2**3))
     if not close(found, right, 1e-4):
         i = int((found - right).abs().argmax())
         raise Wrong(
             f"A weight should move by {right[i]:.4f} rates, m_hat / (√v_hat + ε), and "
             f"moves by {found[i]:.4f}."
         )
+
+
+def _other_steps(old_m: Tensor, old_v: Tensor, g: Tensor) -> dict[str, Tensor]:
+    """What comes of the usual mistakes."""
+    m, v = _average(old_m, g, BETA_1), _average(old_v, g**2, BETA_2)
+    one, two = 1 - BETA_1**3, 1 - BETA_2**3
+    right = _ratio(m / one, v / two)
+    correct = "divide m by 1 − β_1^t and v by 1 − β_2^t"
+    return {
+        "The step goes uphill: subtract it.": -right,
+        f"The averages aren't corrected for their start at zero: {correct}.": (
+            _ratio(m, v)
+        ),
+        f"m alone is corrected: {correct}.": _ratio(m / one, v),
+        f"v alone is corrected: {correct}.": _ratio(m, v / two),
+        f"The correction has no power t: {correct}.": _ratio(
+            m / (1 - BETA_1), v / (1 - BETA_2)
+        ),
+        f"The correction is that of update t − 1: {correct}.": _ratio(
+            m / (1 - BETA_1**2), v / (1 - BETA_2**2)
+        ),
+        f"The correction multiplies: {correct}.": _ratio(m * one, v * two),
+        "The root is missing: divide by √v_hat + ε.": m / one / (v / two + EPS),
+        "ε stands under the root; add it to the root.": (
+            m / one / (v / two + EPS).sqrt()
+        ),
+        "The step isn't multiplied by the rate.": right / RATE,
+        "The gradient itself is divided; it should be m_hat.": _ratio(g, v / two),
+        "The step uses the averages from before this gradient.": _ratio(
+            old_m / one, old_v / two
+        ),
+    }
 
 
 @check_of("noam")
