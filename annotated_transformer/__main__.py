@@ -6,12 +6,12 @@ import signal
 
 def main() -> None:
     """Run the command line; a Ctrl-C while it is imported ends it in silence, too."""
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if ours:
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from .cli import main as run
 
-    if ours:
+    if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
 

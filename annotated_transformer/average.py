@@ -23,12 +23,12 @@ def average_checkpoints(folders: Sequence[str | Path], out: str | Path) -> None:
         raise UserError("no checkpoint to average: name at least one folder")
     if Path(out).exists():
         raise UserError(f"{out} exists already: choose another folder")
-    first, *others = found = [find_model(Path(folder)) for folder in folders]
+    first, *others = models = [find_model(Path(folder)) for folder in folders]
     for other in others:
         check_same(other.folder, first.folder)
     model = first.owner(*first.owner.read(first))
     parameters = dict(model.model.named_parameters())
-    weights = average_weights(weights_like(parameters, each) for each in found)
+    weights = average_weights(weights_like(parameters, each) for each in models)
     copy_weights(model.model, weights, first.folder)
     model.save_pretrained(out)
 

@@ -48,7 +48,7 @@ def keep_freed_memory() -> None:
         setting(trim_threshold, -1)
 
 
-def product_seconds(device: "torch.device", repeats: int = 3) -> dict[str, float]:
+def matmul_seconds(device: "torch.device", repeats: int = 3) -> dict[str, float]:
     """The seconds that a product of matrices takes here, in "fp32" and in "bf16".
 
     Each is the median of some, after a first one that doesn't count.
@@ -56,7 +56,7 @@ def product_seconds(device: "torch.device", repeats: int = 3) -> dict[str, float
     import torch
 
     side = 384 if device.type == "cpu" else 4_096
-    matrix, found = torch.ones(side, side, device=device), {}
+    matrix, seconds = torch.ones(side, side, device=device), {}
     for name in ("fp32", "bf16"):
         times = []
         with torch.autocast(device.type, torch.bfloat16, enabled=name == "bf16"):
@@ -64,5 +64,5 @@ def product_seconds(device: "torch.device", repeats: int = 3) -> dict[str, float
                 begin = time.perf_counter()
                 (matrix @ matrix)[0, 0].item()  # which waits for the device
                 times.append(time.perf_counter() - begin)
-        found[name] = median(times[1:])
-    return found
+        seconds[name] = median(times[1:])
+    return seconds

@@ -20,7 +20,7 @@ class UserError(ValueError):
 
 def escaped(text: str) -> str:
     """A name, or another text of one line, with control characters written out."""
-    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def nearest(name: object, options: Iterable[str]) -> str:
@@ -38,7 +38,7 @@ def check_kind(name: str, value: object, kind: Any, wanted: str) -> None:
         raise UserError(f"{name} is {value!r:.80}: give {wanted}")
 
 
-def check_whole(owner: object, name: str, least: int = 1, below: int = 2**31) -> None:
+def check_integer(owner: object, name: str, least: int = 1, below: int = 2**31) -> None:
     """Raises: UserError unless the field of that name is a whole number in range."""
     value = getattr(owner, name)
     if type(value) is not int or not least <= value < below:

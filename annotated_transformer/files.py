@@ -22,7 +22,7 @@ from . import __version__
 from .errors import UserError
 
 CARD = "card.md"  # of a model: data, licence, scores, limits
-MOST_BYTES = 2**27  # of a file that is read whole
+MOST_FILE_BYTES = 2**27  # of a file that is read whole
 
 
 def check_no_links(*paths: Path) -> None:
@@ -33,7 +33,7 @@ def check_no_links(*paths: Path) -> None:
             raise UserError(f"{problem}: remove it or name the place it leads to")
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Write a file under a temporary name and rename it: no reader sees half of it.
 
     Devices and pipes such as /dev/stdout are written in place.
@@ -63,13 +63,13 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write an object as JSON, whole. Raises: UserError as `write_whole`."""
+    """Write an object as JSON, whole. Raises: UserError as `write_file`."""
     text = json.dumps(values, ensure_ascii=False, indent=2) + "\n"
-    write_whole(path, text.encode())
+    write_file(path, text.encode())
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file, through to the disk. Raises: UserError as `write_whole`."""
+    """Add a line to a file, through to the disk. Raises: UserError as `write_file`."""
     check_no_links(path)
     try:
         with path.open("a", encoding="utf-8") as file:
@@ -104,7 +104,7 @@ def check_regular(path: Path) -> None:
         raise UserError(f"{path} is no regular file: take another copy of the folder")
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
     """The bytes of a file that describes something: JSON, a vocabulary, a model card.
 
     Raises: UserError for one too large, and for a pipe or a device, which might never
@@ -169,7 +169,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_folder(final: str | Path, by: str) -> Iterator[Path]:
+def new_folder(final: str | Path, by: str) -> Iterator[Path]:
     """An empty draft that gets the name `final` when the block ends well, else goes.
 
     Nothing may stand at `final` but an empty folder. The draft gets a manifest, which
@@ -241,15 +241,15 @@ MANIFEST = "manifest.json"
 def write_manifest(folder: Path, by: str) -> None:
     """Write manifest.json: what made the folder, and each file's size and SHA-256.
 
-    Hidden files and folders inside are left out. Raises: UserError as `write_whole`.
+    Hidden files and folders inside are left out. Raises: UserError as `write_file`.
     """
     files = {
         path.name: fingerprint(path)
         for path in sorted(folder.iterdir())
         if path.is_file() and path.name != MANIFEST and not path.name.startswith(".")
     }
-    about = {"format": 1, "made_by": f"annotated_transformer {__version__}, {by}"}
-    write_json(folder / MANIFEST, about | {"files": files})
+    manifest = {"format": 1, "made_by": f"annotated_transformer {__version__}, {by}"}
+    write_json(folder / MANIFEST, manifest | {"files": files})
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
@@ -266,14 +266,14 @@ def verify(folder: str | Path) -> int:
     Raises: UserError that names a file that differs or is missing, or no manifest.
     """
     folder = Path(folder)
-    places = [folder]
+    folders = [folder]
     if (folder / "run.json").is_file():
         names = "model", "data", "data/train", "data/valid", "checkpoints/step-*"
-        places += [place for name in names for place in sorted(folder.glob(name))]
-    places = [place for place in places if os.path.lexists(place / MANIFEST)]
-    if not places:
+        folders += [each for name in names for each in sorted(folder.glob(name))]
+    folders = [each for each in folders if os.path.lexists(each / MANIFEST)]
+    if not folders:
         raise UserError(f"{folder} has no {MANIFEST}: name a folder of this package")
-    listed = {p / n: about for p in places for n, about in read_manifest(p).items()}
+    listed = {p / n: about for p in folders for n, about in read_manifest(p).items()}
     for path, wanted in listed.items():
         check_regular(path)
         if not path.exists():
@@ -286,9 +286,9 @@ def verify(folder: str | Path) -> int:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """What a manifest says of each file. Raises: UserError if it is none of ours."""
-    about = read_json(path := folder / MANIFEST)
-    known = about.get("format") == 1 and isinstance(about.get("files"), dict)
-    if not known or any(name != Path(name).name for name in about["files"]):
+    manifest = read_json(path := folder / MANIFEST)
+    known = manifest.get("format") == 1 and isinstance(manifest.get("files"), dict)
+    if not known or any(name != Path(name).name for name in manifest["files"]):
         problem = f"{path} is damaged, another program's or a later version's"
         raise UserError(f"{problem}: take another copy, or update this package")
-    return about["files"]
+    return manifest["files"]

@@ -74,15 +74,15 @@ def _model_of_run(folder: Path) -> Path:
 
 def _hub_id(text: str, revision: str | None) -> tuple[str, str | None] | None:
     """A repository and its revision, if that is what the text names."""
-    found = HUB_ID.fullmatch(text)
-    if text.startswith("hf:") and not found:
+    match = HUB_ID.fullmatch(text)
+    if text.startswith("hf:") and not match:
         raise UserError(f"{text}: write hf:owner/name or hf:owner/name@revision")
     here = not text.startswith("hf:") and os.path.lexists(text.partition("/")[0])
-    if not found or here or text.startswith("."):
+    if not match or here or text.startswith("."):
         return None
-    if revision and found[2]:
+    if revision and match[2]:
         raise UserError(f"{text} names a revision already: leave out {revision!r}")
-    return found[1], revision or found[2]
+    return match[1], revision or match[2]
 
 
 def hub_folder(repository: str, revision: str | None = None) -> Path:

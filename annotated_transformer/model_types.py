@@ -57,11 +57,11 @@ def make_task(
     if model_type_name not in SUMMARIES:
         known = nearest(model_type_name, SUMMARIES)
         raise UserError(f"unknown task {model_type_name!r}: {known}")
-    found = model_type(model_type_name)
+    kind = model_type(model_type_name)
     if "steps" in settings:
         settings = {"epochs": 0} | settings
-    parts = found.model.config_class(), found.training
-    config, training = with_settings(settings, *parts, decided=found.decided)
-    assert found.task
-    task: Task = found.task(data or found.default_data, config, training, root)
+    parts = kind.model.config_class(), kind.training
+    config, training = with_settings(settings, *parts, decided=kind.decided)
+    assert kind.task
+    task: Task = kind.task(data or kind.default_data, config, training, root)
     return task

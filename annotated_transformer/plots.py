@@ -198,18 +198,18 @@ def plot_curves(
         ax.legend(frameon=False)
 
 
-def log_ticks(ax: Axes, places: Sequence[float]) -> None:
+def log_ticks(ax: Axes, values: Sequence[float]) -> None:
     """Make the x axis logarithmic, with ticks at these places alone; one that would
     crowd the last stays without its number.
     """
     shown: list[float] = []
-    apart = (max(places) / min(places)) ** (1 / 9)
-    for place in sorted(places):
-        if not shown or place >= shown[-1] * apart:
-            shown.append(place)
-    names = [f"{place:g}" if place in shown else "" for place in sorted(places)]
+    apart = (max(values) / min(values)) ** (1 / 9)
+    for tick in sorted(values):
+        if not shown or tick >= shown[-1] * apart:
+            shown.append(tick)
+    names = [f"{tick:g}" if tick in shown else "" for tick in sorted(values)]
     ax.set_xscale("log")
-    ax.set_xticks(sorted(places), names)
+    ax.set_xticks(sorted(values), names)
     ax.minorticks_off()
 
 
@@ -345,8 +345,8 @@ def grouped_bars(
     figure, ax = axes(6.4, 3.0)
     width = 0.8 / len(series)
     for number, (label, values) in enumerate(series.items()):
-        places = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
-        ax.bar(places, values, width=0.9 * width, label=label)
+        positions = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
+        ax.bar(positions, values, width=0.9 * width, label=label)
     ax.set_xticks(range(len(names)), names)
     ax.set(xlabel=x_name, ylabel=y_name, title=title)
     ax.grid(False, axis="x")

@@ -71,7 +71,7 @@ class PretrainedModel:
         `options` are those of the class. Raises: UserError naming what is missing,
         damaged, foreign or unknown, or a model of another class.
         """
-        place, saved = find_device(device), find_model(name, revision)
+        target, saved = find_device(device), find_model(name, revision)
         owner = saved.owner
         if not issubclass(owner, cls):
             raise UserError(
@@ -84,7 +84,7 @@ class PretrainedModel:
                 f"dtype is {dtype!r}, and a model of type {saved.model_type!r} has "
                 f"{' or '.join(known)}"
             )
-        model = owner.open(saved, place, dtype or known[0], **options)
+        model = owner.open(saved, target, dtype or known[0], **options)
         model.source = str(name)
         return model
 
@@ -118,9 +118,9 @@ class PretrainedModel:
         return read_weights(saved.folder)
 
     @classmethod
-    def read_config(cls, about: dict[str, Any], folder: Path) -> Any:
+    def read_config(cls, values: dict[str, Any], folder: Path) -> Any:
         """The configuration that config.json describes. Raises: UserError."""
-        return parse_config(about, cls.config_class, folder)
+        return parse_config(values, cls.config_class, folder)
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[Any, ...]:
@@ -246,18 +246,18 @@ def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
                 f"{name} holds {file}, an export for {program}: open the folder of the "
                 "model that it was made from"
             )
-    about = read_json(folder / "config.json")
-    found = about.get("model_type")
-    if found is None:
+    config = read_json(folder / "config.json")
+    model_type = config.get("model_type")
+    if model_type is None:
         raise UserError(
             f"{folder / 'config.json'} names no model_type: it is no model's, or that "
             "of an earlier version"
         )
-    if str(found) not in HOMES:
+    if str(model_type) not in HOMES:
         raise UserError(
-            f"{folder} holds a model of type {found!r}: {nearest(found, HOMES)}"
+            f"{folder} holds a model of type {model_type!r}: {nearest(model_type, HOMES)}"
         )
-    return SavedModel(str(name), folder, about)
+    return SavedModel(str(name), folder, config)
 
 
 def load(

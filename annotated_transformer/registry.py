@@ -67,7 +67,7 @@ def model_type(name: str) -> ModelType:
     home = HOMES[name]
     if isinstance(home, str):
         module, _, attribute = home.partition(":")
-        found = getattr(import_module(f".{module}", __package__), attribute)
-        home = found if isinstance(found, ModelType) else ModelType(found)
+        entry = getattr(import_module(f".{module}", __package__), attribute)
+        home = entry if isinstance(entry, ModelType) else ModelType(entry)
         HOMES[name] = home
     return home

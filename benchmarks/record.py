@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from annotated_transformer.files import read_json, write_json, write_whole
+from annotated_transformer.files import read_json, write_json, write_file
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
@@ -128,7 +128,7 @@ def save_line(place: str, found: dict[str, Any], *packages: str) -> None:
     """`save` in one line, for a page's script that carries all of it to a reader."""
     record, tight = provenance(*packages) | found, (",", ":")
     text = json.dumps(record, ensure_ascii=False, separators=tight)
-    write_whole(RESULTS / place, text.encode() + b"\n")
+    write_file(RESULTS / place, text.encode() + b"\n")
     print(f"wrote {RESULTS / place}", file=sys.stderr)
 
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotated_transformer.data.text_files import read_lines
-from annotated_transformer.errors import UserError, check_whole
+from annotated_transformer.errors import UserError, check_integer
 from annotated_transformer.model.config import StackConfig
 from annotated_transformer.model.layers import Encoder
 from annotated_transformer.model.position import LearnedPositions
@@ -41,7 +41,7 @@ class SorterConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "digits", least=2, below=1_000)
+        check_integer(self, "digits", least=2, below=1_000)
 
 
 class DigitSorter(nn.Module):

@@ -328,7 +328,7 @@ def encrypted() -> bytes:
 def test_a_download_that_fails_is_named_and_leaves_nothing(
     tmp_path, monkeypatch, content, member, message
 ):
-    monkeypatch.setattr(published_files, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(published_files, "MOST_DOWNLOAD_BYTES", 1_000)
     if content is not None:
         write(tmp_path / "x", content)
     file = record(b"One.\n", f"file://{tmp_path}/x", member=member)

@@ -11,9 +11,9 @@ from annotated_transformer.errors import UserError, nearest
 from annotated_transformer.files import (
     read_json,
     sweep,
-    whole_folder,
+    new_folder,
     write_json,
-    write_whole,
+    write_file,
 )
 
 
@@ -45,12 +45,12 @@ def test_a_run_where_a_model_was_meant_gets_a_hint(tmp_path):
 def test_a_folder_is_there_whole_or_not_at_all(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
-    with whole_folder(final, "test") as draft:
+    with new_folder(final, "test") as draft:
         (draft / "a").write_text("new")
         assert not names(final)
     assert names(final) == ["a", "manifest.json"]
     with pytest.raises(UserError, match="free some space"):
-        with whole_folder(tmp_path / "other", "test") as draft:
+        with new_folder(tmp_path / "other", "test") as draft:
             (draft / "a").write_text("half")
             raise OSError(28, "No space left on device")
     assert names(tmp_path) == ["folder"]
@@ -62,7 +62,7 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (final / "thesis.tex").write_text("all of it")
     for place in (final, final / "thesis.tex"):
         with pytest.raises(UserError, match="exists already: choose another folder"):
-            with whole_folder(place, "test"):
+            with new_folder(place, "test"):
                 pass
     assert names(final) == ["thesis.tex"] and names(tmp_path) == ["folder"]
 
@@ -74,7 +74,7 @@ def test_what_is_deleted_was_made_here(tmp_path, monkeypatch, place):
     before, deleted = set(tmp_path.rglob("*")), []
     monkeypatch.setattr(shutil, "rmtree", lambda path, **_: deleted.append(Path(path)))
     with pytest.raises(UserError):
-        with whole_folder(tmp_path / place, "test"):
+        with new_folder(tmp_path / place, "test"):
             raise OSError(28, "No space left on device")
     assert not before & set(deleted)
     assert all(path.parent == tmp_path for path in deleted)
@@ -88,13 +88,13 @@ def test_nothing_is_written_through_a_link(tmp_path):
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     for link in ("file-link", "nowhere"):
         with pytest.raises(UserError, match=f"{link} is a link"):
-            write_whole(tmp_path / link, b"new")
+            write_file(tmp_path / link, b"new")
     with pytest.raises(UserError, match="folder-link is a link"):
-        with whole_folder(tmp_path / "folder-link", "test"):
+        with new_folder(tmp_path / "folder-link", "test"):
             pass
     assert (tmp_path / "file").read_text() == "old"
     assert not (tmp_path / "missing").exists() and not names(tmp_path / "real")
-    write_whole(tmp_path / "folder-link" / "a", b"in a folder that a link leads to")
+    write_file(tmp_path / "folder-link" / "a", b"in a folder that a link leads to")
 
 
 def test_what_killed_processes_left_is_swept_up(tmp_path):
@@ -109,14 +109,14 @@ def test_what_killed_processes_left_is_swept_up(tmp_path):
 def test_two_writers_never_mix(tmp_path):
     texts = [b"a" * 100_000, b"b" * 100_000]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda i: write_whole(tmp_path / "x", texts[i % 2]), range(40)))
+        list(pool.map(lambda i: write_file(tmp_path / "x", texts[i % 2]), range(40)))
     assert (tmp_path / "x").read_bytes() in texts
     assert names(tmp_path) == ["x"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX only")
 def test_a_device_is_written_in_place():
-    write_whole(Path("/dev/null"), b"gone")
+    write_file(Path("/dev/null"), b"gone")
     assert not Path("/dev/null").is_file()
 
 
@@ -129,7 +129,7 @@ def test_write_whole_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="x can't be written: No space left on device"):
-        write_whole(path, b"new")
+        write_file(path, b"new")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
@@ -137,7 +137,7 @@ def test_write_whole_keeps_permissions(tmp_path):
     path = tmp_path / "there"
     path.write_text("old")
     path.chmod(0o600)
-    write_whole(path, b"new")
+    write_file(path, b"new")
     assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o600
     assert names(tmp_path) == ["there"]
 
@@ -146,4 +146,4 @@ def test_write_whole_names_a_place_that_cannot_be(tmp_path):
     (tmp_path / "x").touch()
     for name, words in (("x/y", "written"), ("x" * 300, "File name too long")):
         with pytest.raises(UserError, match=words):
-            write_whole(tmp_path / name, b"")
+            write_file(tmp_path / name, b"")

@@ -13,7 +13,7 @@ from tasks import TASKS
 from annotated_transformer import UserError, load
 from annotated_transformer.average import average_checkpoints
 from annotated_transformer.cli.training import run_folder, train_run
-from annotated_transformer.devices import product_seconds
+from annotated_transformer.devices import matmul_seconds
 from annotated_transformer.training import run as runs
 from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.distributed import World
@@ -158,7 +158,7 @@ def precisions(folder: Path) -> list[str]:
 def test_the_faster_number_format_is_taken_and_kept(tmp_path, monkeypatch, capsys):
     """A run that goes on keeps its format unless the other is twice as fast."""
     place, took = tmp_path / "r", {}
-    monkeypatch.setattr(runs, "product_seconds", lambda device: took)
+    monkeypatch.setattr(runs, "matmul_seconds", lambda device: took)
     training = {"precision": "auto", "save_every": 2}
     used = []
     for steps, bf16 in ((2, 12.0), (4, 0.9), (6, 0.4), (8, 1.5), (10, 2.1)):
@@ -180,7 +180,7 @@ def test_the_faster_number_format_is_taken_and_kept(tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize("named", ["fp32", "bf16"])
 def test_a_named_number_format_is_obeyed(named, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "product_seconds", lambda device: 1 / 0)
+    monkeypatch.setattr(runs, "matmul_seconds", lambda device: 1 / 0)
     begun = start_run(TASKS["series"](precision=named), tmp_path / "r", "cpu", None)
     assert fit(begun) == "finished" and begun.processes.mixed.precision == named
     assert not precisions(tmp_path / "r")
@@ -191,7 +191,7 @@ def test_the_first_process_chooses_the_number_format_for_all(tmp_path, monkeypat
         def total(self, value):
             return value + 1.0  # the first process said "bf16"
 
-    monkeypatch.setattr(runs, "product_seconds", lambda device: 1 / 0)
+    monkeypatch.setattr(runs, "matmul_seconds", lambda device: 1 / 0)
     world = Others(torch.device("cpu"), rank=1)
     begun = Run(TASKS["series"](precision="auto"), tmp_path / "r", world)
     runs.choose_precision(begun)
@@ -199,7 +199,7 @@ def test_the_first_process_chooses_the_number_format_for_all(tmp_path, monkeypat
 
 
 def test_a_product_of_matrices_is_timed_in_both_formats():
-    found = product_seconds(torch.device("cpu"))
+    found = matmul_seconds(torch.device("cpu"))
     assert list(found) == ["fp32", "bf16"] and 0 < min(found.values())
     assert max(found.values()) < 5
 

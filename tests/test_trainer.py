@@ -18,7 +18,7 @@ import pytest
 import torch
 from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
 
-from annotated_transformer.cli.dry_run import rehearse
+from annotated_transformer.cli.dry_run import try_recipe
 from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
@@ -439,14 +439,14 @@ def test_a_mistake_that_was_refused_can_be_put_right_in_the_same_folder(tmp_path
 
 def test_a_dry_run_goes_to_the_end_and_leaves_nothing(tmp_path):
     given = tmp_path / "dry", sentences(), sentences()[:5]
-    found = rehearse(small_recipe(), *given, device="cpu", pairs=40)
+    found = try_recipe(small_recipe(), *given, device="cpu", pairs=40)
     assert found["outcome"] == "finished"
     assert len(found["losses"].split()) == len(found["perplexity"].split()) == 3
     bytes_each = found["a checkpoint, bytes"]
     assert found["all that the run keeps, bytes"] == SETTINGS["keep"] * bytes_each
     assert bytes_each > 12 * found["parameters"] > 0, "weights and two moments"
     with pytest.raises(ValueError, match="no sentence pairs are left"):
-        rehearse(small_recipe(max_tokens=1), *given, device="cpu")
+        try_recipe(small_recipe(max_tokens=1), *given, device="cpu")
     assert not list(tmp_path.iterdir())
 
 

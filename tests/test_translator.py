@@ -22,7 +22,7 @@ from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.attention_weights import record_attention
-from annotated_transformer.translation.lines import put_back, split_sentences
+from annotated_transformer.translation.lines import restore_unknown, split_sentences
 from annotated_transformer.translation.translator import Translator
 
 NUMBERS = "one two three four five six seven eight nine ten".split()
@@ -321,9 +321,9 @@ def test_what_a_model_can_t_read_is_put_back(text, kept):
 
 def test_put_back_goes_in_order(translator):
     tokenizer = translator.tokenizer
-    assert put_back("a [unk] b [unk]", "☃ c 漢", tokenizer) == "a ☃ b 漢"
-    assert put_back("[unk] [unk]", "☃", tokenizer) == "☃ [unk]"
-    assert put_back("[unk]", "[unk] ☃", tokenizer) == "[unk]"
+    assert restore_unknown("a [unk] b [unk]", "☃ c 漢", tokenizer) == "a ☃ b 漢"
+    assert restore_unknown("[unk] [unk]", "☃", tokenizer) == "☃ [unk]"
+    assert restore_unknown("[unk]", "[unk] ☃", tokenizer) == "[unk]"
 
 
 def test_addresses_are_no_unknown_characters(recwarn):

@@ -21,7 +21,7 @@ from safetensors.numpy import save
 from safetensors.torch import load_file
 
 from annotated_transformer.errors import UserError
-from annotated_transformer.files import read_json, write_whole
+from annotated_transformer.files import read_json, write_file
 
 PART = 256 * 1024 // 3 * 3  # bytes in a script: no padding but in the last one
 
@@ -74,7 +74,7 @@ def write(folder: Path, out: Path) -> list[Path]:
             old.unlink()
     for name, content in files.items():
         if not (out / name).exists() or (out / name).read_bytes() != content:
-            write_whole(out / name, content)
+            write_file(out / name, content)
     return [out / name for name in files]
 
 

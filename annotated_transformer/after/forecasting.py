@@ -145,9 +145,9 @@ class SeriesForecaster(PretrainedModel):
                 f"{self.config.context:,}: give it a longer one"
             )
         with torch.no_grad():
-            found = forecaster(self.model)(values.T)
-        check_numbers(found)
-        return found.T * torch.tensor(self.scale.spread) + torch.tensor(self.scale.mean)
+            forecast = forecaster(self.model)(values.T)
+        check_numbers(forecast)
+        return forecast.T * torch.tensor(self.scale.spread) + torch.tensor(self.scale.mean)
 
     def standardised(self, series: Any) -> Float[Tensor, "time channel"]:
         """A series in the units of the model. Raises: UserError for other columns."""
@@ -167,11 +167,11 @@ class SeriesForecaster(PretrainedModel):
         standardised values, squared (MSE) and absolute (MAE).
         """
         context, horizon = self.config.context, self.config.horizon
-        found = load_series(data, root)
-        self.standardised(found)  # the same columns
-        period = min(found.day, context)
-        linear, back, _ = tuned_ridge(found, horizon, [context])
-        test, sizes = split_series(found, back, horizon)[2], (context, horizon)
+        series = load_series(data, root)
+        self.standardised(series)  # the same columns
+        period = min(series.day, context)
+        linear, back, _ = tuned_ridge(series, horizon, [context])
+        test, sizes = split_series(series, back, horizon)[2], (context, horizon)
         rows = []
         for name, forecast in {
             "Transformer": forecaster(self.model),
@@ -213,11 +213,11 @@ def forecast(
     `annotated-transformer series forecast runs/own sales.csv`
     """
     series = load_series(data, root)
-    found = model.forecast(series)
+    coming = model.forecast(series)
     writer = csv.writer(text := io.StringIO(), lineterminator="\n")
     writer.writerow(["date", *series.names])
-    dates = coming_dates(series.dates, len(found))
-    for date, row in zip(dates, found.tolist(), strict=True):
+    dates = coming_dates(series.dates, len(coming))
+    for date, row in zip(dates, coming.tolist(), strict=True):
         writer.writerow([date, *(f"{value:.6g}" for value in row)])
     yield text.getvalue().removesuffix("\n")
 

@@ -65,8 +65,8 @@ class VisionTask(HeldOutTask):
 
     def evaluate(self) -> dict[str, float]:
         """The loss per image, and the share of right answers."""
-        found = class_probabilities(self.model, self.valid.images)
-        return class_metrics(found, self.valid.labels.long())
+        probabilities = class_probabilities(self.model, self.valid.images)
+        return class_metrics(probabilities, self.valid.labels.long())
 
 
 class ImageClassifier(PretrainedModel):
@@ -83,9 +83,9 @@ class ImageClassifier(PretrainedModel):
     def probabilities(self, images: Any) -> Float[Tensor, "*images classes"]:
         """The probability of each class for each image. Raises: UserError."""
         batch, single = as_images(images, self.config.height, self.config.width)
-        found = class_probabilities(self.model, batch)
-        check_numbers(found)
-        return found[0] if single else found
+        probabilities = class_probabilities(self.model, batch)
+        check_numbers(probabilities)
+        return probabilities[0] if single else probabilities
 
     def predict(self, images: Any) -> int | list[int]:
         """The likeliest class of each image. Raises: UserError as `probabilities`."""
@@ -94,8 +94,8 @@ class ImageClassifier(PretrainedModel):
     def attention(self, images: Any) -> Float[Tensor, "*images layer head row column"]:
         """Where the class token looks. Raises: UserError as `probabilities`."""
         batch, single = as_images(images, self.config.height, self.config.width)
-        found = attention_maps(self.model, batch.to(self.device))
-        return found[0] if single else found
+        maps = attention_maps(self.model, batch.to(self.device))
+        return maps[0] if single else maps
 
     def evaluate(self, data: str | Path = "mnist", root: Root = None) -> dict[str, Any]:
         """How many test images it gets right. Raises: UserError for other classes."""
@@ -106,8 +106,8 @@ class ImageClassifier(PretrainedModel):
                 f"the test images have a class {highest} and the model knows 0 to "
                 f"{known - 1}: they belong to another set"
             )
-        found = self.probabilities(test.images).argmax(-1)
-        wrong, count = int((found != test.labels).sum()), len(test)
+        probabilities = self.probabilities(test.images).argmax(-1)
+        wrong, count = int((probabilities != test.labels).sum()), len(test)
         return {"accuracy": 1 - wrong / count, "wrong": wrong, "images": count}
 
 

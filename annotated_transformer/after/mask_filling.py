@@ -87,8 +87,8 @@ class MaskedLanguageModelTask(HeldOutTask):
 
     def evaluate(self) -> dict[str, float]:
         """The loss per hidden token, and the share of right predictions."""
-        found, right = predictions(self.model, self.valid)
-        return {"loss": found, "accuracy": right}
+        loss, right = predictions(self.model, self.valid)
+        return {"loss": loss, "accuracy": right}
 
 
 class MaskFiller(PretrainedModel):
@@ -122,14 +122,14 @@ class MaskFiller(PretrainedModel):
 
         Raises: UserError for a text without a [MASK] or longer than the model reads.
         """
-        found = [self._fill(each, count) for each in as_list(texts)]
-        return found[0] if isinstance(texts, str) else found
+        filled = [self._fill(each, count) for each in as_list(texts)]
+        return filled[0] if isinstance(texts, str) else filled
 
     @torch.inference_mode()
     def _fill(self, text: str, count: int) -> list[Gap]:
         gap = self.tokenizer.token_to_id(MASK)
         (ids,) = encode_texts(self.tokenizer, [text])
-        gaps = [place for place, token in enumerate(ids) if token == gap]
+        gaps = [position for position, token in enumerate(ids) if token == gap]
         if not gaps:
             raise UserError("the text has no gap: write [MASK] where a word is missing")
         size = self.tokenizer.get_vocab_size()
@@ -206,8 +206,8 @@ def fill(
     `"I [MASK] you."`
     """
     for some in texts:
-        found: Any = model.fill(some, count)
-        for gaps in found:
+        filled: Any = model.fill(some, count)
+        for gaps in filled:
             for number, best in enumerate(gaps, start=1):
                 for token, chance in best:
                     yield f"{number}\t{escaped(token)}\t{chance:.1%}"

@@ -29,7 +29,7 @@ from .classifier import (
     classifier_batches,
     pieces,
     probabilities_of,
-    read_whole,
+    read_long,
     reliability,
 )
 
@@ -104,14 +104,14 @@ class TextClassifier(PretrainedModel):
 
         Raises: UserError for what is no text, or for a model of no numbers.
         """
-        found = read_whole(self.model, encode_texts(self.tokenizer, as_list(texts)))
-        check_numbers(found)
-        return found[0] if isinstance(texts, str) else found
+        probabilities = read_long(self.model, encode_texts(self.tokenizer, as_list(texts)))
+        check_numbers(probabilities)
+        return probabilities[0] if isinstance(texts, str) else probabilities
 
     def predict(self, texts: str | Sequence[str]) -> str | list[str]:
         """The likeliest class of each text. Raises: UserError as `probabilities`."""
-        found = self.probabilities(as_list(texts)).argmax(-1).tolist()
-        names = [self.classes[i] for i in found]
+        labels = self.probabilities(as_list(texts)).argmax(-1).tolist()
+        names = [self.classes[i] for i in labels]
         return names[0] if isinstance(texts, str) else names
 
     def evaluate(self, data: str | Path = "imdb", root: Root = None) -> dict[str, Any]:
@@ -120,15 +120,15 @@ class TextClassifier(PretrainedModel):
         Raises: UserError for examples of other classes.
         """
         test, _ = load_examples(data, "test", self.classes, root)
-        found, truth = self.probabilities(test.texts), torch.tensor(test.labels)
-        right, rows = (found.argmax(-1) == truth).double(), []
+        probabilities, truth = self.probabilities(test.texts), torch.tensor(test.labels)
+        right, rows = (probabilities.argmax(-1) == truth).double(), []
         for number, name in enumerate(self.classes):
             if len(own := right[truth == number]):
                 share = own.mean().item()
                 rows.append({"class": name, "accuracy": share, "texts": len(own)})
         names = "confidence", "accuracy", "texts"
         sure = [
-            dict(zip(names, r, strict=True)) for r in reliability(found, test.labels)
+            dict(zip(names, r, strict=True)) for r in reliability(probabilities, test.labels)
         ]
         figures = {"accuracy": right.mean().item(), "texts": len(test)}
         return figures | {"classes": rows, "calibration": sure}

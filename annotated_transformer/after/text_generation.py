@@ -69,8 +69,8 @@ class LanguageModelTask(HeldOutTask):
     def evaluate(self) -> dict[str, float]:
         """The loss per token of the first 128 windows, and the perplexity."""
         some = self.valid[: 128 * self.model.config.max_length + 1]
-        found = token_losses(self.model, some).mean().item()
-        return {"loss": found, "perplexity": math.exp(min(found, 700))}
+        loss = token_losses(self.model, some).mean().item()
+        return {"loss": loss, "perplexity": math.exp(min(loss, 700))}
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class TextGenerator(PretrainedModel):
         )
         if type(length) is not int or not 1 <= length < 2**31:
             raise UserError(f"length is {length}: write at least one token")
-        found = [self._generate(each, length, options) for each in as_list(prompts)]
-        return found[0] if isinstance(prompts, str) else found
+        texts = [self._generate(each, length, options) for each in as_list(prompts)]
+        return texts[0] if isinstance(prompts, str) else texts
 
     def _generate(self, prompt: str, length: int, options: SearchOptions) -> str:
         ids = self.tokenizer.encode(prompt)
@@ -152,8 +152,8 @@ class TextGenerator(PretrainedModel):
 
         Raises: UserError for unknown characters, or fewer than two tokens.
         """
-        found = [self._measure(each, overlap) for each in as_list(texts)]
-        return found[0] if isinstance(texts, str) else found
+        measured = [self._measure(each, overlap) for each in as_list(texts)]
+        return measured[0] if isinstance(texts, str) else measured
 
     def _measure(self, text: str, overlap: int) -> TextLoss:
         ids = self.tokenizer.encode(text)
@@ -170,11 +170,11 @@ class TextGenerator(PretrainedModel):
     ) -> dict[str, Any]:
         """What the held-out part of a named text costs, or a whole file."""
         own = str(data) not in TEXTS and Path(data).is_file()
-        found = self._measure(
+        loss = self._measure(
             read_text(data) if own else load_text(str(data), root)[1], 0
         )
         names = "characters", "tokens", "nats_per_token", "bits_per_character"
-        return {name: getattr(found, name) for name in (*names, "perplexity_per_word")}
+        return {name: getattr(loss, name) for name in (*names, "perplexity_per_word")}
 
 
 def new_task(

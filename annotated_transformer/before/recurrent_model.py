@@ -57,8 +57,8 @@ class RecurrentConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "RecurrentConfig":
         """A configuration from `to_dict`'s values; TypeError for an unknown field."""
-        about = ("model_type", "annotated_transformer")
-        return cls(**{name: each for name, each in values.items() if name not in about})
+        metadata = ("model_type", "annotated_transformer")
+        return cls(**{name: each for name, each in values.items() if name not in metadata})
 
 
 class RecurrentModel(nn.Module):

@@ -13,15 +13,15 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import UserError
-from . import heads, learning, stacks, sublayers
+from . import attention, learning, stacks, sublayers
 from .verdict import Verdict
 
 # What a reader writes, in the order of the chapters.
 CHECKS = {
-    "attention": heads.attention,
-    "padding_mask": heads.padding_mask,
-    "causal_mask": heads.causal_mask,
-    "MultiHeadAttention": heads.multi_head_attention,
+    "attention": attention.attention,
+    "padding_mask": attention.padding_mask,
+    "causal_mask": attention.causal_mask,
+    "MultiHeadAttention": attention.multi_head_attention,
     "FeedForward": sublayers.feed_forward,
     "Embedding": sublayers.embedding,
     "sinusoids": sublayers.sinusoids,

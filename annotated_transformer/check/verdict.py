@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 Part: TypeAlias = Callable[..., Any]  # the reader's function or class
 TOLERANCE = 2e-5  # of float32: what differs by less is the same
-OURS = Path(__file__).parent
+PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +95,7 @@ def raised(call: str, error: BaseException) -> str:
         "."
     )
     frames = traceback.extract_tb(error.__traceback__)
-    foreign = (str(OURS), str(Path(torch.__file__).parent), "<@")
+    foreign = (str(PACKAGE), str(Path(torch.__file__).parent), "<@")
     own = [frame for frame in frames if not frame.filename.startswith(foreign)]
     line = f", in the line `{own[-1].line}`" if own and own[-1].line else ""
     return f"{call} raised {last}{line}"

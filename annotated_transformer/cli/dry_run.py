@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Findings = dict[str, int | float | str]
 
 
-def show(found: Findings) -> int:
+def show(findings: Findings) -> int:
     """Print what a dry run found, a line each; returns the command's status."""
-    for name, value in found.items():
+    for name, value in findings.items():
         echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}")
     return 0
 
 
-def rehearse(
+def try_recipe(
     plan: "Recipe",
     folder: Path,
     train: Pairs,
@@ -44,26 +44,26 @@ def rehearse(
     process alone has findings.
     """
     from ..training.run import fit
-    from ..translation.task import FirstPairs, dry, prepare
+    from ..translation.task import FirstPairs, prepare, shortened
 
     records: list[Record] = []
     few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
-    place, new = folder / ".dry-run", not folder.exists()
+    draft, new = folder / ".dry-run", not folder.exists()
     try:
-        run = prepare(dry(plan), place, few, some, records.append, device, start, True)
+        run = prepare(shortened(plan), draft, few, some, records.append, device, start, True)
         if fit(run) == "interrupted":
             raise KeyboardInterrupt
         if not run.world.first:
             return {}
         sentence = next(iter(some))[0]
         with warnings.catch_warnings(action="ignore"):  # it seldom ends a sentence
-            translator = open_translator(place / "model", "cpu")
+            translator = open_translator(draft / "model", "cpu")
             translation = translator.translate(sentence, split=True)
-        found = {"sentence": sentence, "translation": translation}
-        return findings(plan, run, records) | found
+        examples = {"sentence": sentence, "translation": translation}
+        return findings(plan, run, records) | examples
     finally:
         if os.environ.get("RANK", "0") == "0":
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
         if new:
             with suppress(OSError):  # another process may be at work in it
                 folder.rmdir()

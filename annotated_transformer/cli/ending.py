@@ -43,9 +43,9 @@ def fault_report(error: BaseException) -> str:
     words = " ".join(str(error).split())[:200]
     what = f"{type(error).__name__}: {words}" if words else type(error).__name__
     *_, last = traceback.extract_tb(error.__traceback__)
-    place = f"{os.path.basename(last.filename)}, line {last.lineno}"
+    position = f"{os.path.basename(last.filename)}, line {last.lineno}"
     return (
-        f"unforeseen {what} ({place}): please report it, with the command and what "
+        f"unforeseen {what} ({position}): please report it, with the command and what "
         f"annotated-transformer --traceback COMMAND shows, at {ISSUES}"
     )
 
@@ -55,14 +55,14 @@ def advice(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
-        place = f"{error.object[error.start]!a} ({error.encoding})"
-        return f"standard output can't hold {place}: set PYTHONIOENCODING=utf-8"
+        character = f"{error.object[error.start]!a} ({error.encoding})"
+        return f"standard output can't hold {character}: set PYTHONIOENCODING=utf-8"
     if "No space left on device" in str(error):  # also of libraries in C++ and Rust
         return "no space is left on the device: make room, or write elsewhere"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'a file'} can't be used: {error.strerror}"
-    ours = f"{__package__.split('.')[0]}."
-    if isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith(ours):
+    package = f"{__package__.split('.')[0]}."
+    if isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith(package):
         return f"{error}: pip install it"
     short = any(each in str(error) for each in NO_MEMORY)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and short):
@@ -99,8 +99,8 @@ def end_at_second_interrupt() -> None:
             os._exit(INTERRUPTED)
         raise KeyboardInterrupt
 
-    ours = threading.current_thread() is threading.main_thread()
-    if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    interruptible = threading.current_thread() is threading.main_thread()
+    if interruptible and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, first)
 
 

@@ -12,7 +12,7 @@ from ..data.text_files import read_lines
 from ..errors import UserError
 from ..model_names import SHIPPED
 from .opening import open_translator
-from .options import BEAM, COMPUTE, Corpus, Given, Model, Root, app, with_groups
+from .options import BEAM, COMPUTE, Corpus, Options, ModelName, Root, app, with_groups
 from .streams import echo, files_of, validate_outputs
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Pairs = Iterable[tuple[str, str]]
 File = Path | None
 Source = Annotated[File, typer.Option(help="Your own source, instead of a corpus.")]
 Reference = Annotated[File, typer.Option(help="Its reference translations.")]
-Hypothesis = Annotated[
+HypothesisFile = Annotated[
     File,
     typer.Option(help="Score this output file against --reference; no model is used."),
 ]
@@ -37,27 +37,27 @@ Limit = Annotated[
     typer.Option(min=1, max=10**9, help="Only the first so many pairs."),
 ]
 Save = Annotated[File, typer.Option(help="Write the translations to this file.")]
-Record = Annotated[File, typer.Option(help="Write the scores to this JSON file.")]
+RecordFile = Annotated[File, typer.Option(help="Write the scores to this JSON file.")]
 CorpusSplit = Annotated[str, typer.Option(help="The corpus's split.")]
 
 
 @app.command()
 @with_groups(search=BEAM, compute=COMPUTE)
 def evaluate(
-    model: Model = SHIPPED,
+    model: ModelName = SHIPPED,
     corpus: Corpus = None,
     split: CorpusSplit = "test",
     source: Source = None,
     reference: Reference = None,
-    hypothesis: Hypothesis = None,
+    hypothesis: HypothesisFile = None,
     language: Language = None,
     limit: Limit = None,
     save: Save = None,
-    record: Record = None,
+    record: RecordFile = None,
     root: Root = None,
     *,
-    search: Given,
-    compute: Given,
+    search: Options,
+    compute: Options,
 ) -> None:
     """Translate a test set and score it: BLEU by each convention, chrF, and the share
     that is exactly right.
@@ -83,10 +83,10 @@ def evaluate(
     write_scores(outputs, references, str(language), save, record)
 
 
-def validate_unused(given: Given) -> None:
+def validate_unused(options: Options) -> None:
     """Raises: UserError for an option about how to translate, beside --hypothesis."""
     usual = {name: default for name, (_, default) in (BEAM | COMPUTE).items()}
-    for name, value in given.items():
+    for name, value in options.items():
         if value != usual.get(name):
             raise UserError(
                 f"--hypothesis is scored as it is: leave out --{name.replace('_', '-')}"
@@ -143,7 +143,7 @@ def test_pairs(
 
 
 def translations(
-    translator: "Translator", pairs: Pairs, search: Given
+    translator: "Translator", pairs: Pairs, search: Options
 ) -> tuple[list[str], list[str]]:
     """The translations of the pairs' sources, and their references."""
     sources, references = map(list, zip(*pairs, strict=True))
@@ -161,7 +161,7 @@ def write_scores(
     record: Path | None,
 ) -> None:
     """Print the scores, and write the translations and the scores where asked."""
-    from ..files import write_json, write_whole
+    from ..files import write_json, write_file
     from ..translation.scores import format_scores, scores
 
     results = scores(outputs, references, language)
@@ -170,7 +170,7 @@ def write_scores(
     echo(format_scores(results))
     echo(f"exactly right: {exact:.1%} of {len(outputs):,}")
     if save is not None:
-        write_whole(save, "".join(f"{line}\n" for line in outputs).encode())
+        write_file(save, "".join(f"{line}\n" for line in outputs).encode())
     if record is not None:
-        found = [asdict(result) for result in results]
-        write_json(record, {"sentences": len(same), "exact": exact, "scores": found})
+        rows = [asdict(result) for result in results]
+        write_json(record, {"sentences": len(same), "exact": exact, "scores": rows})

@@ -11,7 +11,7 @@ import typer
 from ..errors import escaped
 from ..model_names import SHIPPED
 from .opening import import_torch, open_translator
-from .options import Device, Model, Page, Strict, app, preset_names
+from .options import Device, ModelName, Page, Strict, app, preset_names
 from .streams import echo, files_of, validate_outputs, validate_text
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def attend(
         str | None,
         typer.Argument(help="Its translation; the model's own if none is given."),
     ] = None,
-    model: Model = SHIPPED,
+    model: ModelName = SHIPPED,
     out: Page = Path("attention.html"),
     strict: Strict = False,
     device: Device = None,
@@ -37,16 +37,16 @@ def attend(
     `annotated-transformer attend "Sunday, March 21, 2027" --out attention.html`
     """
     from ..attention_view import attention_page
-    from ..files import write_whole
+    from ..files import write_file
 
     for side in (text, target):
         validate_text(side, "attend takes one sentence, so write it out")
     validate_outputs(out, reads=files_of(model))
     translator = open_translator(model, device)
-    found = translator.attention(text, target, strict=strict)
-    source, outputs = " ".join(found.source), " ".join(found.target)
-    page = attention_page(source, outputs, found.panels())
-    write_whole(out, page.encode())
+    weights = translator.attention(text, target, strict=strict)
+    source, outputs = " ".join(weights.source), " ".join(weights.target)
+    page = attention_page(source, outputs, weights.panels())
+    write_file(out, page.encode())
     echo(f"wrote {out}")
 
 
@@ -73,25 +73,25 @@ def info(
     from ..files import read_card
 
     import_torch()
-    config, found = find_config(name)
+    config, saved = find_config(name)
     rows = {"model": name} | {n: str(v) for n, v in config.to_dict().items()}
-    for title, value in {**rows, **costs(config, found)}.items():
+    for title, value in {**rows, **costs(config, saved)}.items():
         echo(f"{title:<30}  {escaped(value)}")
-    if found and (card := read_card(found.folder)):
+    if saved and (card := read_card(saved.folder)):
         echo(f"\n{card.rstrip()}")
 
 
-def costs(config: Any, found: "SavedModel | None") -> dict[str, str]:
+def costs(config: Any, saved: "SavedModel | None") -> dict[str, str]:
     """The numbers of parameters, and the operations for 25 tokens on each side."""
     from ..decoding.engines import choose_engine
     from ..model.config import TransformerConfig
     from ..model.costs import flops, parameters_by_part
     from ..training.checkpoint import check_layers, count_tensors
 
-    if found:
-        check_layers(config, count_tensors(found.folder), found.folder)
-    if found and found.model_type != "transformer":
-        parameters, work = found.parameters(), None
+    if saved:
+        check_layers(config, count_tensors(saved.folder), saved.folder)
+    if saved and saved.model_type != "transformer":
+        parameters, work = saved.parameters(), None
     else:
         parameters, work = parameters_by_part(config), flops(config, 25, 25)
     rows = {f"parameters: {part}": f"{n:,}" for part, n in parameters.items()}
@@ -123,8 +123,8 @@ def find_config(name: str) -> "tuple[Any, SavedModel | None]":
         known += "hf:owner/name) or a preset, such as base or big"
         remedy = f"did you mean {close[0]!r}?" if close else known
         raise UserError(f"{name!r} is neither a model nor a preset: {remedy}")
-    found = find_model(name)
-    return found.config(), found
+    saved = find_model(name)
+    return saved.config(), saved
 
 
 @app.command()

@@ -7,7 +7,7 @@ import typer
 
 from ..errors import UserError
 from ..model_names import SHIPPED
-from .options import Model, Out, app
+from .options import ModelName, Out, app
 from .streams import echo
 from .type_groups import MARKUP
 
@@ -60,14 +60,14 @@ def write_export(form: str, write: Any, model: str, out: Path, **settings: Any) 
     from ..decoding.engines import check_transformer
     from ..translation.translator import Translator
 
-    found = Translator.from_pretrained(model, device="cpu", engine="plain")
-    check_transformer(found.model, f"the format {form}")
-    write(found.model, found.tokenizer, out, **settings)
+    translator = Translator.from_pretrained(model, device="cpu", engine="plain")
+    check_transformer(translator.model, f"the format {form}")
+    write(translator.model, translator.tokenizer, out, **settings)
     echo(f"wrote {out}; its README.md says how to use it")
 
 
 @exports.command("marian")
-def write_marian(out: Out, model: Model = SHIPPED) -> None:
+def write_marian(out: Out, model: ModelName = SHIPPED) -> None:
     """For Hugging Face's MarianMTModel.
 
     **Example**
@@ -82,7 +82,7 @@ def write_marian(out: Out, model: Model = SHIPPED) -> None:
 @exports.command("ctranslate2")
 def write_ctranslate2(
     out: Out,
-    model: Model = SHIPPED,
+    model: ModelName = SHIPPED,
     quantization: Annotated[
         str,
         typer.Option(help="How weights are stored: float32, int8, int16, bfloat16, …"),
@@ -103,7 +103,7 @@ def write_ctranslate2(
 @exports.command("onnx")
 def write_onnx(
     out: Out,
-    model: Model = SHIPPED,
+    model: ModelName = SHIPPED,
     attention: Annotated[
         bool,
         typer.Option(
@@ -172,6 +172,6 @@ def verify(
     from ..files import verify as verify_folder
     from ..model_names import MODELS, shipped
 
-    place = MODELS / folder if folder in shipped() else Path(folder)
-    count = verify_folder(place)
+    target = MODELS / folder if folder in shipped() else Path(folder)
+    count = verify_folder(target)
     echo(f"{count} files of {folder}: as they were written")

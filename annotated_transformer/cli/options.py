@@ -44,7 +44,7 @@ def preset_names() -> list[str]:
 
 # -- what is opened, read and written --------------------------------------------------
 
-Model = Annotated[
+ModelName = Annotated[
     str,
     typer.Option(
         "--model",
@@ -117,7 +117,7 @@ Split = Annotated[
 # -- groups of options -----------------------------------------------------------------
 
 Group = dict[str, tuple[Any, Any]]  # by name: the annotation, and the default
-Given = dict[str, Any]  # the values of a group
+Options = dict[str, Any]  # the values of a group
 
 
 def option(kind: Any, default: Any, help: str, *names: str, **more: Any) -> Any:
@@ -205,16 +205,16 @@ def with_groups(**groups: Group) -> Callable[[Callable[..., Any]], Callable[...,
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def call(**given: Any) -> Any:
+        def call(**options: Any) -> Any:
             for name, group in groups.items():
-                given[name] = {each: given.pop(each) for each in group}
-            return command(**given)
+                options[name] = {each: options.pop(each) for each in group}
+            return command(**options)
 
         own = signature(command)
         shown = [each for name, each in own.parameters.items() if name not in groups]
         for group in groups.values():
             for name, (annotation, default) in group.items():
-                how: Given = {"default": default, "annotation": annotation}
+                how: Options = {"default": default, "annotation": annotation}
                 shown.append(Parameter(name, Parameter.KEYWORD_ONLY, **how))
         vars(call)["__signature__"] = own.replace(parameters=shown)
         return call

@@ -22,7 +22,7 @@ def plot(
 
     `annotated-transformer plot runs/phrasebook --out phrasebook.svg`
     """
-    from ..files import write_whole
+    from ..files import write_file
     from ..training.log import Log
 
     if not (run / "run.json").exists():
@@ -39,5 +39,5 @@ def plot(
         training_curves(records).savefig(drawn, format=picture.suffix[1:] or "png")
     except (OSError, ValueError) as error:
         raise UserError(f"{picture} can't be written ({error})") from None
-    write_whole(picture, drawn.getvalue())
+    write_file(picture, drawn.getvalue())
     echo(f"wrote {picture}")

@@ -79,8 +79,8 @@ def open_start(model: str) -> "InitFrom":
     from ..translation.prepared_data import InitFrom
     from ..translation.translator import Translator
 
-    found = Translator.from_pretrained(model, device="cpu", engine="plain")
-    return InitFrom(model, found.model, found.tokenizer)
+    translator = Translator.from_pretrained(model, device="cpu", engine="plain")
+    return InitFrom(model, translator.model, translator.tokenizer)
 
 
 def training_pairs(
@@ -103,7 +103,7 @@ def training_pairs(
     return train, dev
 
 
-def taught_pairs(
+def distilled_pairs(
     pairs: tuple[Pairs, Pairs],
     plan: "Recipe",
     teacher: str | None,

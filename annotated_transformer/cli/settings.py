@@ -14,14 +14,14 @@ def parse_settings(settings: Sequence[str], *parts: Any) -> dict[str, Any]:
     """
     from ..training.config import setting_owners
 
-    owners, found = setting_owners(parts), {}
+    owners, values = setting_owners(parts), {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals:
             raise UserError(f"--set {setting}: write NAME=VALUE")
         like = getattr(parts[owners[name]], name) if name in owners else text
-        found[name] = parse_value(text, like, name)
-    return found
+        values[name] = parse_value(text, like, name)
+    return values
 
 
 def parse_value(text: str, like: Any, name: str) -> Any:

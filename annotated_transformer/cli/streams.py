@@ -59,14 +59,14 @@ def naming(path: Path | None) -> Iterator[None]:
         raise UserError(f"{path}, {error}") from None
 
 
-def given_lines(text: str | None, path: Path | None) -> Iterator[str]:
+def input_lines(text: str | None, path: Path | None) -> Iterator[str]:
     """The lines of a text, of a file, or of standard input, which "-" stands for too.
 
     Raises: UserError for both a text and a file.
     """
     if text is None or text == "-":
-        found = path if path != Path("-") else None
-        return read_lines(found) if found else standard_input()
+        file = path if path != Path("-") else None
+        return read_lines(file) if file else standard_input()
     if path is not None:
         raise UserError("give a text or --input, not both")
     validate_text(text, "--input reads its lines")

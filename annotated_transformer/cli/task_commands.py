@@ -16,7 +16,7 @@ from .options import (
     SAMPLING,
     TRAINING,
     Device,
-    Given,
+    Options,
     Group,
     Input,
     Root,
@@ -25,7 +25,7 @@ from .options import (
     with_groups,
 )
 from .settings import parse_settings, warn_of_rate
-from .streams import echo, given_lines, naming, validate_text
+from .streams import echo, input_lines, naming, validate_text
 from .training import run_folder, train_run, use_threads
 from .type_groups import MARKUP
 
@@ -45,7 +45,7 @@ def commands_of(name: str) -> dict[str, Any]:
 # -- train -----------------------------------------------------------------------------
 
 
-def start_and_train(task: Any, peak: float, folder: Path, training: Given) -> int:
+def start_and_train(task: Any, peak: float, folder: Path, training: Options) -> int:
     """Train a task whose usual highest rate is `peak`; the command's status."""
     from ..training.distributed import report_failure_once
     from ..training.run import start_run
@@ -79,7 +79,7 @@ def add_train(group: typer.Typer, kind: ModelType) -> None:
 
     @group.command(help=words)
     @with_groups(training=TRAINING)
-    def train(data: Data = kind.default_data, *, training: Given) -> int:
+    def train(data: Data = kind.default_data, *, training: Options) -> int:
         from ..model_types import make_task
 
         folder = run_folder(training["out"], kind.name)
@@ -107,12 +107,12 @@ def add_evaluate(group: typer.Typer, kind: ModelType) -> None:
     add_use(group, kind, evaluate)
 
 
-def figures(found: dict[str, Any]) -> Iterator[str]:
+def figures(metrics: dict[str, Any]) -> Iterator[str]:
     """What `evaluate` returns as lines: numbers first, then tables."""
-    numbers = {name: each for name, each in found.items() if not isinstance(each, list)}
+    numbers = {name: each for name, each in metrics.items() if not isinstance(each, list)}
     for name, value in numbers.items():
         yield f"{name.replace('_', ' '):<22}{shown(value):>12}"
-    for rows in (each for name, each in found.items() if name not in numbers and each):
+    for rows in (each for name, each in metrics.items() if name not in numbers and each):
         table = [[*rows[0]], *([shown(cell) for cell in row.values()] for row in rows)]
         first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
         for head, *cells in table:
@@ -168,23 +168,23 @@ def add_use(
 
     @group.command(function.__name__, help=cleandoc(str(function.__doc__)))
     @with_groups(given=options)
-    def use(*, given: Given) -> None:
-        name, device = given.pop("model"), given.pop("device")
-        path = given.get("input")
-        for value in given.values():
-            if isinstance(value, str) and "text" not in given and "data" not in given:
+    def use(*, values: Options) -> None:
+        name, device = values.pop("model"), values.pop("device")
+        path = values.get("input")
+        for value in values.values():
+            if isinstance(value, str) and "text" not in values and "data" not in values:
                 validate_text(value, "give the text itself, in quotes")
-        if "text" in given:
-            given["texts"] = chunks(given.pop("text"), given.pop("input"))
+        if "text" in values:
+            values["texts"] = chunks(values.pop("text"), values.pop("input"))
         model = kind.model.from_pretrained(name, device=device)
         with naming(path):
-            for line in function(model, **given):
+            for line in function(model, **values):
                 echo(line)
 
 
 def chunks(text: str | None, path: Path | None) -> Iterator[list[str]]:
     """The lines of a text, a file or standard input; one at a time where one types."""
-    lines = given_lines(text, path)
+    lines = input_lines(text, path)
     live = text is None and path is None and sys.stdin and sys.stdin.isatty()
     return iter(lambda: list(islice(lines, 1 if live else 64)), [])
 
@@ -200,7 +200,7 @@ def add_fine_tuning(
 
     @group.command(name, help=cleandoc(str(function.__doc__)))
     @with_groups(own=own, training=TRAINING)
-    def tune(*, own: Given, training: Given) -> int:
+    def tune(*, own: Options, training: Options) -> int:
         folder = run_folder(training["out"], name)
         settings = parse_settings(training["settings"] or [], usual)
         (how,) = with_settings(settings, usual)

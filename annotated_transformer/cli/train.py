@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from .options import RECIPES, TRAINING, Given, Group, app, option, with_groups
-from .recipe import open_start, plan_training, taught_pairs, training_pairs
+from .options import RECIPES, TRAINING, Options, Group, app, option, with_groups
+from .recipe import open_start, plan_training, distilled_pairs, training_pairs
 from .training import run_folder, train_run, use_threads
 
 Source = Annotated[
@@ -82,8 +82,8 @@ def train(
     parts: Parts = None,
     dry_run: DryRun = False,
     *,
-    own: Given,
-    training: Given,
+    own: Options,
+    training: Options,
 ) -> int:
     """Train a translation model. The same command goes on from the last checkpoint.
 
@@ -98,17 +98,17 @@ def train(
     """
     from ..training.distributed import report_failure_once
     from ..translation.task import prepare
-    from .dry_run import rehearse, show
+    from .dry_run import try_recipe, show
 
     with report_failure_once():
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         use_threads(training["threads"], training["device"])
         pairs = training_pairs(plan, own["valid"], training["root"])
-        pairs = taught_pairs(pairs, plan, teacher, choices, training["device"], dry_run)
+        pairs = distilled_pairs(pairs, plan, teacher, choices, training["device"], dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
-            return show(rehearse(plan, folder, *pairs, training["device"], start))
+            return show(try_recipe(plan, folder, *pairs, training["device"], start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
         return train_run(run, training["logger"])

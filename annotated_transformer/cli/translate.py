@@ -16,16 +16,16 @@ from .options import (
     COMPUTE,
     SAMPLING,
     Device,
-    Given,
+    Options,
     Input,
-    Model,
+    ModelName,
     Split,
     Strict,
     Text,
     app,
     with_groups,
 )
-from .streams import echo, given_lines, naming, validate_text
+from .streams import echo, input_lines, naming, validate_text
 
 if TYPE_CHECKING:
     from ..translation.translator import Translator
@@ -52,15 +52,15 @@ ShowConfidence = Annotated[
 @with_groups(search=BEAM | SAMPLING, compute=COMPUTE)
 def translate(
     text: Text = None,
-    model: Model = SHIPPED,
+    model: ModelName = SHIPPED,
     input: Input = None,
     n_best: NBest = 1,
     show_confidence: ShowConfidence = False,
     split: Split = False,
     strict: Strict = False,
     *,
-    search: Given,
-    compute: Given,
+    search: Options,
+    compute: Options,
 ) -> None:
     """Translate a text, a file, or standard input, line by line.
 
@@ -79,12 +79,12 @@ def translate(
     if n_best != 1 and show_confidence:
         raise UserError("--show-confidence takes the best alone: leave out --n-best")
     options = search_for(n_best, **search)
-    lines, file = given_lines(text, input), None if input == Path("-") else input
+    lines, file = input_lines(text, input), None if input == Path("-") else input
     translator = open_translator(model, **compute)
     with naming(file):
         if file and file.is_file():  # inspected before any line is translated
             translator.check(read_lines(file), split=split, strict=strict)
-        how: Given = {"split": split, "lines_at_once": 512 if file else 1}
+        how: Options = {"split": split, "lines_at_once": 512 if file else 1}
         for line in answers(translator, lines, options, show_confidence, strict, how):
             echo(line)
 
@@ -95,12 +95,12 @@ def answers(
     options: SearchOptions,
     confident: bool,
     strict: bool,
-    how: Given,
+    how: Options,
 ) -> Iterator[str]:
     """What `translate` prints."""
     if options.n_best > 1:
-        for found in translator.n_best_stream(lines, options, strict=strict):
-            yield from (f"{each.score:.4f}\t{each.text}" for each in found)
+        for hypotheses in translator.n_best_stream(lines, options, strict=strict):
+            yield from (f"{each.score:.4f}\t{each.text}" for each in hypotheses)
     elif confident:
         for each in translator.confidence_stream(lines, options, strict=strict, **how):
             yield f"{each.lowest:.2f}\t{each.marked}"
@@ -123,7 +123,7 @@ def score(
         str,
         typer.Argument(help="Its translation, or with --files a file of translations."),
     ],
-    model: Model = SHIPPED,
+    model: ModelName = SHIPPED,
     files: Annotated[
         bool,
         typer.Option(

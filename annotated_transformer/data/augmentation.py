@@ -145,10 +145,10 @@ def exchange_names(pair: Pair, new: Names) -> Pair:
 
     A pair whose sides don't name the same people is left alone.
     """
-    found = [{_SAME.get(m[1], m[1]) for m in _NAME.finditer(side)} for side in pair]
-    if found[0] != found[1] or not found[0]:
+    names = [{_SAME.get(m[1], m[1]) for m in _NAME.finditer(side)} for side in pair]
+    if names[0] != names[1] or not names[0]:
         return pair
-    chosen = {old: new.draw(KINDS[old]) for old in sorted(found[0])}
+    chosen = {old: new.draw(KINDS[old]) for old in sorted(names[0])}
     if len(set(chosen.values())) < len(chosen):
         return pair
 
@@ -180,12 +180,12 @@ def exchange_numbers(pair: Pair, rng: Random) -> Pair:
 
     A date, and a number that comes twice, are left alone.
     """
-    found, same = (sorted(_NUMBER.findall(side)) for side in pair)
-    repeated = len(set(found)) < len(found)
-    if found != same or not found or repeated or any(map(_MONTH.search, pair)):
+    numbers, same = (sorted(_NUMBER.findall(side)) for side in pair)
+    repeated = len(set(numbers)) < len(numbers)
+    if numbers != same or not numbers or repeated or any(map(_MONTH.search, pair)):
         return pair
     chosen = {}
-    for old in found:
+    for old in numbers:
         year = len(old) == 4 and 1000 < int(old) < 2100
         chosen[old] = _VALUES["year" if year else "number"](rng)
     english, german = (_NUMBER.sub(lambda m: chosen[m[0]], side) for side in pair)

@@ -51,12 +51,12 @@ class BPEDropout(PairTokenizer):
     def encode_source(self, texts: list[str]) -> list[list[int]]:
         """Source ids of each text, ending in [eos], smaller pieces here and there."""
         rows = super().encode_source(texts)
-        return [[part for i in row for part in self.taken_apart(i)] for row in rows]
+        return [[part for i in row for part in self.split_piece(i)] for row in rows]
 
-    def taken_apart(self, piece: int) -> Iterator[int]:
+    def split_piece(self, piece: int) -> Iterator[int]:
         """The piece, or what is left of its parts."""
         if piece in self.parts and self.rng.random() < self.rate:
             for part in self.parts[piece]:
-                yield from self.taken_apart(part)
+                yield from self.split_piece(part)
         else:
             yield piece

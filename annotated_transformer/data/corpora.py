@@ -188,8 +188,8 @@ def load_corpus(
         if (hub.split, hub.pair) == (split, pair):
             return CorpusPairs(partial(stream_pairs, hub, (src, tgt)))
     stored = "all" if split in made else split
-    found = [file for file in spec.files if file.split == stored]
-    sides = {file.lang: file for file in found if file.pair in ("", pair)}
+    parts = [file for file in spec.files if file.split == stored]
+    sides = {file.lang: file for file in parts if file.pair in ("", pair)}
     files = parallel_files(*(find_file(sides[lang], root) for lang in (src, tgt)))
     if name == "iwslt14":
         return CorpusPairs(partial(_unescaped, files))

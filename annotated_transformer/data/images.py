@@ -11,7 +11,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..errors import UserError
-from .published_files import MOST_BYTES, data_files, find_file
+from .published_files import MOST_DOWNLOAD_BYTES, data_files, find_file
 from .text_files import open_text
 
 NAMES = ("images-idx3-ubyte", "labels-idx1-ubyte")
@@ -67,10 +67,10 @@ def read_image_set(images: Path, labels: Path) -> ImageSet:
     Raises: UserError as `read_idx`, or when they don't fit each other.
     """
     pixels, classes = read_idx(images), read_idx(labels)
-    for path, found, wanted in ((images, pixels, 3), (labels, classes, 1)):
-        if found.dim() != wanted:
+    for path, tensor, wanted in ((images, pixels, 3), (labels, classes, 1)):
+        if tensor.dim() != wanted:
             raise UserError(
-                f"{path} has {found.dim()} axes where {wanted} are wanted: grey images "
+                f"{path} has {tensor.dim()} axes where {wanted} are wanted: grey images "
                 "take 3 and labels 1"
             )
     if len(pixels) != len(classes):
@@ -98,15 +98,15 @@ def read_idx(path: Path) -> UInt8[Tensor, "..."]:
             )
         shape = struct.unpack(f">{axes}I", sizes)
         count = math.prod(shape)
-        if count > MOST_BYTES:
+        if count > MOST_DOWNLOAD_BYTES:
             raise UserError(
-                f"{path} announces {count:,} bytes, more than {MOST_BYTES:,}: take a "
+                f"{path} announces {count:,} bytes, more than {MOST_DOWNLOAD_BYTES:,}: take a "
                 "smaller file"
             )
         data = stream.read(count + 1)
     if len(data) != count or not count:
-        found = "more" if len(data) > count else f"{len(data):,}"
+        size = "more" if len(data) > count else f"{len(data):,}"
         raise UserError(
-            f"{path} announces {count:,} bytes and holds {found}: take another copy"
+            f"{path} announces {count:,} bytes and holds {size}: take another copy"
         )
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).view(shape)

@@ -25,7 +25,7 @@ def sketch(text: str, lang: str) -> frozenset[str]:
     """The words of a sentence without their endings, names and numbers masked."""
     words = re.findall(r"\d+|[^\W\d_]+", text)
     return frozenset(
-        _sketched(word, lang == "en" and place > 0) for place, word in enumerate(words)
+        _sketched(word, lang == "en" and index > 0) for index, word in enumerate(words)
     )
 
 
@@ -33,10 +33,10 @@ class NearCopies:
     """Knows the near copies of some sentences by their sketches."""
 
     def __init__(self, sketches: Iterable[frozenset[str]]) -> None:
-        found = set(sketches)
-        self.counts = Counter(word for words in found for word in words)
+        distinct = set(sketches)
+        self.counts = Counter(word for words in distinct for word in words)
         self.by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
-        for words in found:
+        for words in distinct:
             for word in self.rarest(words):
                 self.by_word[word].append(words)
 

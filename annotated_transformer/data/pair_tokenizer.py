@@ -19,7 +19,7 @@ from tokenizers import (
 )
 
 from ..errors import UserError
-from ..files import CARD, read_card, read_json, write_json, write_whole
+from ..files import CARD, read_card, read_json, write_json, write_file
 from ..model.config import BOS, EOS, PAD, UNK
 from .tidying import ADDRESS, HIDDEN, tidied
 from .tokenizer_files import (
@@ -95,7 +95,7 @@ class PairTokenizer:
         return self.source is self.target
 
     @property
-    def one_vocabulary(self) -> bool:
+    def shares_vocabulary(self) -> bool:
         """Whether both languages have the same ids, however they cut words."""
         return self.joint or self.source.get_vocab() == self.target.get_vocab()
 
@@ -127,8 +127,8 @@ class PairTokenizer:
 
     def prepare_source(self, texts: list[str]) -> list[str]:
         """The same of source texts, tidied before if this pair asks for it."""
-        tidy = list(map(tidied, texts)) if self.tidy else texts
-        return self.prepare(tidy, self.src_lang)
+        normalized = list(map(tidied, texts)) if self.tidy else texts
+        return self.prepare(normalized, self.src_lang)
 
     def encode_source(self, texts: list[str]) -> list[list[int]]:
         """Source ids of each text, ending in [eos]."""
@@ -185,25 +185,25 @@ class PairTokenizer:
         Raises: UserError if they can't be written.
         """
         folder = Path(directory)
-        write_whole(folder / "tokenizer.json", self.source.to_str().encode())
+        write_file(folder / "tokenizer.json", self.source.to_str().encode())
         if not self.joint:
             other = self.target.to_str().encode()
-            write_whole(folder / "target_tokenizer.json", other)
+            write_file(folder / "target_tokenizer.json", other)
         settings = {name: getattr(self, name) for name in FIELDS}
         write_json(folder / "text.json", {"format": 1, **settings})
         if self.card:
-            write_whole(folder / CARD, self.card.encode())
+            write_file(folder / CARD, self.card.encode())
 
     @classmethod
     def load(cls, directory: str | Path) -> "PairTokenizer":
         """What `save` wrote. Raises: UserError naming a missing or damaged file."""
         folder = Path(directory)
-        found = read_settings(folder / "text.json")
+        settings = read_settings(folder / "text.json")
         source = read_tokenizer(folder / "tokenizer.json")
         other = folder / "target_tokenizer.json"
-        target = source if found["joint"] else read_tokenizer(other)
-        del found["joint"]  # which the files say
-        return cls(source, target, **found, card=read_card(folder))
+        target = source if settings["joint"] else read_tokenizer(other)
+        del settings["joint"]  # which the files say
+        return cls(source, target, **settings, card=read_card(folder))
 
 
 def read_pair_tokenizer(folder: Path, config: Any) -> PairTokenizer:
@@ -266,12 +266,12 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises: UserError if the file is missing, damaged, lacks a field, or is of a newer
     format.
     """
-    about = {"tidy": False} | read_json(path)  # which older files don't say
-    if about.get("format") not in (None, 1):
+    settings = {"tidy": False} | read_json(path)  # which older files don't say
+    if settings.get("format") not in (None, 1):
         raise UserError(
-            f"{path}: format {about['format']!r}, but this version reads format 1; "
+            f"{path}: format {settings['format']!r}, but this version reads format 1; "
             "upgrade the package"
         )
-    if any(type(about.get(name)) is not kind for name, kind in FIELDS.items()):
+    if any(type(settings.get(name)) is not kind for name, kind in FIELDS.items()):
         raise UserError(f"{path}: must hold {', '.join(FIELDS)}; take another copy")
-    return {name: about[name] for name in FIELDS}
+    return {name: settings[name] for name in FIELDS}

@@ -36,14 +36,14 @@ class Pattern:
 def parse_pattern(row: dict[str, str]) -> Pattern:
     """One row of phrasebook.tsv. All languages must have gaps for the same values."""
     texts = {language: row[language] for language in LANGUAGES}
-    pieces, found = {}, {}
+    pieces, slots = {}, {}
     for language, text in texts.items():
         parts = [(words, slot) for words, slot, *_ in Formatter().parse(text)]
         values = [SLOTS[slot].values for _, slot in parts if slot]
         pieces[language] = parts
-        found[language] = {each.name: each for each in values}
-    assert all(each.keys() == found["en"].keys() for each in found.values()), texts
-    gaps = tuple(found["en"][name] for name in sorted(found["en"]))
+        slots[language] = {each.name: each for each in values}
+    assert all(each.keys() == slots["en"].keys() for each in slots.values()), texts
+    gaps = tuple(slots["en"][name] for name in sorted(slots["en"]))
     return Pattern(row["topic"], float(row["weight"]), texts, pieces, gaps)
 
 

@@ -90,7 +90,7 @@ _SPANS = "minute hour day week month year".split()
 
 _COUNTS, _YEARS = range(2, 100), range(1900, 2100)
 _RANKED, _THINGS = (range(len(grammar.WORDS[k])) for k in ("ranked noun", "things"))
-_TENTHS, _WHOLE = range(1, 1000), range(20, 10_000, 10)
+_TENTHS, _INTEGERS = range(1, 1000), range(20, 10_000, 10)
 _DAYS = [date.fromordinal(n) for n in range(693_596, 766_645)]  # 1900 to 2099
 _FIRSTS = [day for day in _DAYS if day.day == 1]
 
@@ -160,12 +160,12 @@ SLOTS: dict[str, Slot] = {
     "ago": Slot(_SPAN, partial(grammar.relative, -1)),
     # amounts
     "percent": Slot(choices("percent", range(1, 1001)), grammar.percent),
-    "measure": Slot(choices("measure", _UNITS, [*_TENTHS, *_WHOLE]), grammar.measure),
+    "measure": Slot(choices("measure", _UNITS, [*_TENTHS, *_INTEGERS]), grammar.measure),
     "money": Slot(choices("money", _MONEY, range(2, 1000)), grammar.money),
     "price": Slot(choices("price", _SIGNED, range(1, 100_000)), grammar.price),
     "kilograms": amounts("mass-kilogram", range(11, 1000)),
-    "metres": amounts("length-meter", _WHOLE),
-    "distance": amounts("length-kilometer", _WHOLE),
+    "metres": amounts("length-meter", _INTEGERS),
+    "distance": amounts("length-kilometer", _INTEGERS),
     "celsius": amounts("temperature-celsius", range(20, 410, 10)),
     "minutes": amounts("duration-minute", range(20, 2000, 10)),
     # names and lists

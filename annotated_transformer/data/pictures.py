@@ -35,9 +35,9 @@ def as_images(
     single = values.dim() == 2
     values = values[None] if single else values
     if values.dim() != 3 or tuple(values.shape[1:]) != (height, width):
-        found = " × ".join(map(str, images.shape[-2:]))
+        size = " × ".join(map(str, images.shape[-2:]))
         raise UserError(
-            f"the images have {found} pixels in {len(images.shape)} axes and this "
+            f"the images have {size} pixels in {len(images.shape)} axes and this "
             f"model reads grey ones of {height} × {width}: scale them, or give PIL "
             "pictures, which are scaled here"
         )

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..files import write_whole
+from ..files import write_file
 from .text_files import open_text, read_table
 
-MOST_BYTES = 2**30  # of a download, and of what is unpacked from it
+MOST_DOWNLOAD_BYTES = 2**30  # of a download, and of what is unpacked from it
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ def data_folders(root: str | Path | None = None) -> Iterator[Path]:
 
     Raises: UserError if the directory isn't there.
     """
-    given = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    if given and not os.path.isdir(given):
+    folder = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+    if folder and not os.path.isdir(folder):
         raise UserError(
-            f"{given} is no directory: name the one that holds the corpora, or none "
+            f"{folder} is no directory: name the one that holds the corpora, or none "
             "for a cache"
         )
-    if given:
-        yield Path(given)
+    if folder:
+        yield Path(folder)
     yield cache_folder()
 
 
@@ -89,8 +89,8 @@ def find_file(file: DataFile, root: str | Path | None = None) -> Path:
     for folder in data_folders(root):
         for path in (folder / file.path, folder / f"{file.path}.gz"):
             if path.is_file():
-                found = path.stat()
-                digest = _content_hash(path, found.st_size, found.st_mtime_ns)
+                status = path.stat()
+                digest = _content_hash(path, status.st_size, status.st_mtime_ns)
                 _check(path, digest, file, "remove it")
                 return path
     return download_file(file, folder)
@@ -141,7 +141,7 @@ def download_file(file: DataFile, root: Path) -> Path:
     for each, text in texts.items():
         remedy = f"the source has changed; {hint} as {each.path}"
         _check(file.url, hashlib.sha256(text).hexdigest(), each, remedy)
-        write_whole(root / f"{each.path}.gz", gzip.compress(text, mtime=0))
+        write_file(root / f"{each.path}.gz", gzip.compress(text, mtime=0))
     return root / f"{file.path}.gz"
 
 
@@ -165,9 +165,9 @@ def fetch(url: str) -> bytes:
 
 def _read(stream: Any) -> bytes:
     """All of a stream, which may not be endless."""
-    data: bytes = stream.read(MOST_BYTES + 1) if stream else b""
-    if len(data) > MOST_BYTES:
-        raise OSError(f"more than {MOST_BYTES:,} bytes")
+    data: bytes = stream.read(MOST_DOWNLOAD_BYTES + 1) if stream else b""
+    if len(data) > MOST_DOWNLOAD_BYTES:
+        raise OSError(f"more than {MOST_DOWNLOAD_BYTES:,} bytes")
     return data
 
 
@@ -178,8 +178,8 @@ def unpack(data: bytes, file: DataFile) -> bytes:
     """
     member, stream = file.member, io.BytesIO(data)
     if member and zipfile.is_zipfile(stream):
-        with zipfile.ZipFile(stream) as packed, packed.open(member) as found:
-            data = _read(found)
+        with zipfile.ZipFile(stream) as packed, packed.open(member) as content:
+            data = _read(content)
     elif member:
         stream.seek(0)
         with tarfile.open(fileobj=stream) as tar:
@@ -208,8 +208,8 @@ def _folder(tar: tarfile.TarFile, name: str) -> bytes:
             text = re.sub(rb"[\t\r\n]", b" ", _read(tar.extractfile(member)))
             rows[int(number)] = f"{number}\t{second}\t".encode() + text + b"\n"
             size += len(text)
-        if size > MOST_BYTES:
-            raise OSError(f"more than {MOST_BYTES:,} bytes")
+        if size > MOST_DOWNLOAD_BYTES:
+            raise OSError(f"more than {MOST_DOWNLOAD_BYTES:,} bytes")
     return b"".join(rows[number] for number in sorted(rows))
 
 

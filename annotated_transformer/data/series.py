@@ -114,8 +114,8 @@ def as_series(series: Any, names: tuple[str, ...] = ()) -> Series:
     if hasattr(series, "columns") and hasattr(series, "to_numpy"):
         dates, series, names = _columns(series)
     try:
-        copied = series if isinstance(series, torch.Tensor) else np.array(series)
-        values = torch.as_tensor(copied, dtype=torch.float32)
+        copy = series if isinstance(series, torch.Tensor) else np.array(series)
+        values = torch.as_tensor(copy, dtype=torch.float32)
     except (TypeError, ValueError, RuntimeError):
         raise UserError(
             f"expected a series and got {type(series).__name__}, which holds more than "

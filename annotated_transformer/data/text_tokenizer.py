@@ -6,7 +6,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from ..errors import UserError
-from ..files import write_whole
+from ..files import write_file
 from .tokenizer_files import check_ids, decode_rows, read_tokenizer
 from .tokenizer_files import encode_texts as encode_texts
 
@@ -40,7 +40,7 @@ class TextTokenizer:
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json. Raises: UserError if it can't be written."""
-        write_whole(Path(folder) / "tokenizer.json", self.tokenizer.to_str().encode())
+        write_file(Path(folder) / "tokenizer.json", self.tokenizer.to_str().encode())
 
 
 def read_text_tokenizer(folder: Path, vocab_size: int) -> TextTokenizer:

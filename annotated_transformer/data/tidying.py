@@ -28,7 +28,7 @@ def tidied(text: str) -> str:
     words = [word for word in text.split(" ") if any(map(str.isalpha, word))]
     if not (_shouts(text, words) or _is_heading(words)):
         return text
-    first = next(place for place, letter in enumerate(text) if letter.isalpha()) + 1
+    first = next(index for index, letter in enumerate(text) if letter.isalpha()) + 1
     return text[:first] + PRONOUN.sub("I", text[first:].lower())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from ..files import check_regular, read_json, whole_folder, write_json
+from ..files import check_regular, read_json, new_folder, write_json
 from ..model.config import BOS, PAD
 from .pair_tokenizer import PairTokenizer
 
@@ -88,12 +88,12 @@ class TokenizedPairs:
         Raises: UserError for a folder that is missing or damaged.
         """
         folder = Path(folder)
-        about = read_json(folder / "pairs.json")
+        description = read_json(folder / "pairs.json")
         try:
             src, tgt = (
-                _read_side(folder, side, about[side]["dtype"]) for side in SIDES
+                _read_side(folder, side, description[side]["dtype"]) for side in SIDES
             )
-            return cls(*src, *tgt, int(about["dropped"]))
+            return cls(*src, *tgt, int(description["dropped"]))
         except (OSError, LookupError, TypeError, ValueError) as error:
             raise UserError(
                 f"{folder}: no readable tokenized pairs ({error}); build them again"
@@ -148,17 +148,17 @@ def _write_folder(
 
     Raises: UserError if it is there already, can't be written, or no pairs are left.
     """
-    with whole_folder(folder, "TokenizedPairs.build") as draft:
+    with new_folder(folder, "TokenizedPairs.build") as draft:
         paths = draft / "src.tokens", draft / "tgt.tokens"
         with paths[0].open("wb") as src, paths[1].open("wb") as tgt:
             offsets, dropped = _tokenize(pairs, tokenizer, (src, tgt), max_length)
-        about: dict[str, Any] = {"format": 2, "pairs": len(offsets[0]) - 1}
-        about["dropped"] = dropped
+        description: dict[str, Any] = {"format": 2, "pairs": len(offsets[0]) - 1}
+        description["dropped"] = dropped
         dtypes = _dtypes(tokenizer)
-        for side, places, dtype in zip(SIDES, offsets, dtypes, strict=True):
-            np.save(draft / f"{side}.offsets.npy", places)
-            about[side] = {"dtype": dtype.name}
-        write_json(draft / "pairs.json", about)
+        for side, starts, dtype in zip(SIDES, offsets, dtypes, strict=True):
+            np.save(draft / f"{side}.offsets.npy", starts)
+            description[side] = {"dtype": dtype.name}
+        write_json(draft / "pairs.json", description)
 
 
 def _read_side(folder: Path, side: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -166,18 +166,18 @@ def _read_side(folder: Path, side: str, dtype: str) -> tuple[np.ndarray, np.ndar
 
     Raises: UserError, OSError or ValueError when they don't fit each other.
     """
-    path, place = folder / f"{side}.tokens", folder / f"{side}.offsets.npy"
+    path, offsets_path = folder / f"{side}.tokens", folder / f"{side}.offsets.npy"
     if dtype not in ("uint16", "int32"):
         raise UserError(f"{path.name} has numbers of an unknown type, {dtype!r}")
     check_regular(path)
-    check_regular(place)
+    check_regular(offsets_path)
     tokens = np.memmap(path, dtype, "r")
     try:
-        offsets = np.load(place, mmap_mode="r", allow_pickle=False)
-        whole = offsets[0] == 0 and offsets[-1] == len(tokens)
-        fits = bool(whole and offsets.ndim == 1 and (np.diff(offsets) > 0).all())
+        offsets = np.load(offsets_path, mmap_mode="r", allow_pickle=False)
+        complete = offsets[0] == 0 and offsets[-1] == len(tokens)
+        fits = bool(complete and offsets.ndim == 1 and (np.diff(offsets) > 0).all())
     except Exception:  # the header of an .npy file is read as Python
         fits = False
     if not fits:
-        raise UserError(f"{place.name} does not fit {path.name}")
+        raise UserError(f"{offsets_path.name} does not fit {path.name}")
     return tokens, offsets

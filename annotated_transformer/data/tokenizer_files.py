@@ -18,7 +18,7 @@ MOST_STEPS = 16
 LONGEST = 64  # characters of a string in a step, entries of a list
 LONGEST_TOKEN = 1024  # characters
 LONGEST_WORD = 1000  # characters that WordPiece looks at
-PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+COMPONENTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 NESTED = ("normalizers", "pretokenizers", "processors", "decoders")
 STEPS = frozenset(
     """
@@ -59,7 +59,7 @@ def parse_tokenizer(text: str, path: Path) -> Tokenizer:
 def _fault_of_steps(settings: dict[str, Any]) -> str:
     """What keeps a tokenizer's steps from being taken; nothing for sound ones."""
     count = 0
-    for part in PARTS:
+    for part in COMPONENTS:
         pending, types = [settings.get(part)], []
         while pending:
             if (step := pending.pop()) is None:
@@ -112,8 +112,8 @@ def _fault_of_model(model: dict[str, Any]) -> str:
         return f"takes words of more than {LONGEST_WORD:,} characters"
     if (unknown is not None or kind != "BPE") and unknown not in vocab:
         return f"has no token {unknown!r} for what is unknown"
-    whole = any(len(name) > 1 and "[" not in name for name in vocab)
-    return "" if kind != "BPE" or not whole or model["merges"] else "has no merges"
+    merged = any(len(name) > 1 and "[" not in name for name in vocab)
+    return "" if kind != "BPE" or not merged or model["merges"] else "has no merges"
 
 
 def plain(tokenizer: Tokenizer) -> Tokenizer:

@@ -38,15 +38,15 @@ class ModelSearch:
         device = device_of(self.model)
         results: dict[int, list[Hypothesis]] = {}
         generator = random_numbers(options, device)
-        for places in length_batches([len(row) for row in rows], options.batch_tokens):
-            chosen = [rows[place] for place in places]
+        for indices in length_batches([len(row) for row in rows], options.batch_tokens):
+            chosen = [rows[index] for index in indices]
             src = pad_rows(chosen, device, self.model.config.pad_id)
             if options.temperature is None:
-                found = beam(self.model, src, options)
+                hypotheses = beam(self.model, src, options)
             else:
-                found = _sample_n_best(self.model, src, options, generator)
-            results |= zip(places, found, strict=True)
-        return [results[place] for place in range(len(rows))]
+                hypotheses = _sample_n_best(self.model, src, options, generator)
+            results |= zip(indices, hypotheses, strict=True)
+        return [results[index] for index in range(len(rows))]
 
 
 @engine("plain")

@@ -116,7 +116,7 @@ def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]
     """
     if type(batch_tokens) is not int or batch_tokens < 1:
         raise UserError(f"batch_tokens is {batch_tokens}: it must be 1 or more")
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while order:
         count = max(1, batch_tokens // lengths[order[0]])
         yield order[:count]

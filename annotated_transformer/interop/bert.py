@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from ..after.mask_filling import MaskFiller
-from ..errors import check_whole
+from ..errors import check_integer
 from ..model.attention import padding_mask
 from ..model.layers import EncoderLayer
 from .parts import ACTIVATIONS, ActivatedFeedForward, BiasedAttention
@@ -34,8 +34,8 @@ class BertConfig(TextConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "segments", below=2**20)
-        check_whole(self, "pad_id", least=0, below=self.vocab_size)
+        check_integer(self, "segments", below=2**20)
+        check_integer(self, "pad_id", least=0, below=self.vocab_size)
 
 
 class BertLayer(EncoderLayer):

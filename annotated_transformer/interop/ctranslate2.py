@@ -195,16 +195,16 @@ class CTranslate2Engine:
         Raises: UserError for samples, or a row that the model can't read.
         """
         limits = self._limits(rows, options)
-        found = self._translate(rows, max(limits, default=1), options)
+        results = self._translate(rows, max(limits, default=1), options)
         late: dict[int, list[int]] = {}
-        for place, (limit, (texts, _)) in enumerate(zip(limits, found, strict=True)):
+        for index, (limit, (texts, _)) in enumerate(zip(limits, results, strict=True)):
             if max(map(len, texts)) > limit:
-                late.setdefault(limit, []).append(place)
-        for limit, places in late.items():
-            again = self._translate([rows[place] for place in places], limit, options)
-            for place, result in zip(places, again, strict=True):
-                found[place] = result
-        return [self._ranked(*result, options) for result in found]
+                late.setdefault(limit, []).append(index)
+        for limit, indices in late.items():
+            again = self._translate([rows[index] for index in indices], limit, options)
+            for index, result in zip(indices, again, strict=True):
+                results[index] = result
+        return [self._ranked(*result, options) for result in results]
 
     def _limits(self, rows: list[list[int]], options: SearchOptions) -> list[int]:
         """The most tokens, end included, that each row's output may have."""
@@ -214,10 +214,10 @@ class CTranslate2Engine:
                 "'plain'"
             )
         most = self.config.max_length
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if not 1 <= len(row) <= most:
                 raise UserError(
-                    f"source row {place} has {len(row)} tokens: the model reads 1 to "
+                    f"source row {index} has {len(row)} tokens: the model reads 1 to "
                     f"{most}"
                 )
         if not rows:
@@ -251,14 +251,14 @@ class CTranslate2Engine:
         self, texts: list[list[str]], totals: list[float], options: SearchOptions
     ) -> list[Hypothesis]:
         """A row's hypotheses with the paper's scores, best first."""
-        found = []
+        hypotheses = []
         for tokens, total in zip(texts, totals, strict=True):
             ids = [self.ids[token] for token in tokens]
             finished = ids[-1:] == [self.config.eos_id]
             score = total / length_penalty(len(ids), options.alpha)
             ids = ids[:-1] if finished else ids
-            found.append(Hypothesis(ids, total, score, finished))
-        return sorted(found, key=lambda each: -each.score)[: options.n_best]
+            hypotheses.append(Hypothesis(ids, total, score, finished))
+        return sorted(hypotheses, key=lambda each: -each.score)[: options.n_best]
 
 
 @engine("ctranslate2")

@@ -8,7 +8,7 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, normalizers
 
 from ..data.pair_tokenizer import PairTokenizer
-from ..files import whole_folder
+from ..files import new_folder
 from ..model.transformer import Transformer
 from .marian_tokenizer import MarianTokenizer
 
@@ -26,9 +26,9 @@ def exported_folder(
 ) -> Iterator[Path]:
     """A draft for the files of a format, which gets a tokenizer and a README.md too.
 
-    Raises: UserError as `whole_folder`.
+    Raises: UserError as `new_folder`.
     """
-    with whole_folder(folder, f"export_{form}") as draft:
+    with new_folder(folder, f"export_{form}") as draft:
         write_tokenizer(draft, tokenizer)
         text = readme(form, model, tokenizer)
         (draft / "README.md").write_text(text, encoding="utf-8")

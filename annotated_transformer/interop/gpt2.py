@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..after.text_generation import TextGenerator
 from ..data.text_tokenizer import TextTokenizer
-from ..errors import check_whole
+from ..errors import check_integer
 from ..model.attention import causal_mask
 from ..model.cache import KVCache
 from .parts import ActivatedFeedForward, BiasedAttention
@@ -29,7 +29,7 @@ class GPT2Config(TextConfig):
 
     def __post_init__(self) -> None:
         if self.d_ff is None:
-            check_whole(self, "d_model")
+            check_integer(self, "d_model")
             object.__setattr__(self, "d_ff", 4 * self.d_model)
         super().__post_init__()
 
@@ -114,10 +114,10 @@ NAMES = {
 
 def gpt2_stored(name: str) -> Stored:
     """How a published file holds the parameter of this name."""
-    theirs = renamed(name, NAMES)
+    published = renamed(name, NAMES)
     third = next((i for i, part in enumerate("QKV") if f"W_{part}." in name), None)
-    transposed = ".c_" in theirs and name.endswith("weight")
-    return Stored(theirs, third, transposed)
+    transposed = ".c_" in published and name.endswith("weight")
+    return Stored(published, third, transposed)
 
 
 LAYOUT = Layout(

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.pair_tokenizer import PairTokenizer
-from ..errors import UserError, check_whole
-from ..files import whole_folder
+from ..errors import UserError, check_integer
+from ..files import new_folder
 from ..model.attention import MultiHeadAttention
 from ..model.config import TransformerConfig
 from ..model.layers import Decoder
@@ -28,7 +28,7 @@ from .marian_weights import (
     without_positions,
 )
 from .parts import ActivatedFeedForward, BiasedAttention, check_activation
-from .published import our_weights, published_config, read_published
+from .published import convert_weights, published_config, read_published
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MarianConfig(TransformerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_activation(self.activation)
-        check_whole(self, "decoder_N")
+        check_integer(self, "decoder_N")
 
 
 class MarianTransformer(Transformer):
@@ -102,7 +102,7 @@ FIXED = {
 }
 
 
-def read_marian_config(about: dict[str, Any], folder: Path) -> MarianConfig:
+def read_marian_config(published: dict[str, Any], folder: Path) -> MarianConfig:
     """The architecture that a published directory's config.json describes.
 
     Raises: UserError naming the setting that doesn't fit.
@@ -110,12 +110,12 @@ def read_marian_config(about: dict[str, Any], folder: Path) -> MarianConfig:
     path = folder / "config.json"
     defaults: dict[str, Any] = {"scale_embedding": False, "dropout": 0.1}
     defaults["share_encoder_decoder_embeddings"] = True
-    defaults["decoder_vocab_size"] = about.get("vocab_size")
-    found = defaults | about
+    defaults["decoder_vocab_size"] = published.get("vocab_size")
+    settings = defaults | published
     for name in SETTINGS:
-        if found.get(name) is None:
+        if settings.get(name) is None:
             raise UserError(f"{path} lacks the setting {name!r}: download it again")
-    return published_config(found, SETTINGS, FIXED, MarianConfig, path)
+    return published_config(settings, SETTINGS, FIXED, MarianConfig, path)
 
 
 def check_vocabulary(
@@ -125,11 +125,11 @@ def check_vocabulary(
     sizes = {"source": config.src_vocab_size, "target": config.tgt_vocab_size}
     for name, size in sizes.items():
         side = getattr(tokenizer, name)
-        found = side.get_vocab_size(), side.eos_id, side.pad_id, side.unk_id
+        stored = side.get_vocab_size(), side.eos_id, side.pad_id, side.unk_id
         asked = size, config.eos_id, config.pad_id, tokenizer.unk_id
-        if found != asked or side.names.keys() != set(range(size)):
+        if stored != asked or side.names.keys() != set(range(size)):
             raise UserError(
-                f"{folder}: the {name} vocabulary has {found} and the model {asked} as "
+                f"{folder}: the {name} vocabulary has {stored} and the model {asked} as "
                 "number of tokens and ids of </s>, <pad> and <unk>: they don't belong "
                 "together"
             )
@@ -143,8 +143,8 @@ def read_marian_weights(folder: Path, config: MarianConfig) -> dict[str, Tensor]
     empty = empty_model(MarianTransformer, config, tensors, folder)
     stored = partial(marian_stored, shared_vocab=config.shared_vocab)
     copies = marian_copies(config.shared_vocab)
-    ours = our_weights(tensors, copies, stored, empty, folder)
-    return reorder_stream(ours, sines_first(config.d_model).argsort())
+    converted = convert_weights(tensors, copies, stored, empty, folder)
+    return reorder_stream(converted, sines_first(config.d_model).argsort())
 
 
 class MarianTranslator(Translator):
@@ -154,11 +154,11 @@ class MarianTranslator(Translator):
     model_class: ClassVar[Any] = MarianTransformer
 
     @classmethod
-    def read_config(cls, about: dict[str, Any], folder: Path) -> MarianConfig:
+    def read_config(cls, values: dict[str, Any], folder: Path) -> MarianConfig:
         """The configuration, from their config.json or ours. Raises: UserError."""
-        if MADE_BY in about:
-            return super().read_config(about, folder)
-        return read_marian_config(about, folder)
+        if MADE_BY in values:
+            return super().read_config(values, folder)
+        return read_marian_config(values, folder)
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[PairTokenizer]:
@@ -202,5 +202,5 @@ def import_marian(
     src, tgt = src_lang or tokenizer.src_lang, tgt_lang or tokenizer.tgt_lang
     tokenizer = replace(tokenizer, src_lang=src, tgt_lang=tgt)
     weights = MarianTranslator.read_weights(saved, config)
-    with whole_folder(out, "import_marian") as draft:
+    with new_folder(out, "import_marian") as draft:
         write_model(draft, weights, config, tokenizer)

@@ -18,8 +18,8 @@ from .published import CLASSES
 
 def marian_config(config: TransformerConfig) -> dict[str, Any]:
     """The content of config.json for a `MarianMTModel` of this architecture."""
-    ours = {"activation": "relu", "decoder_N": config.N} | config.to_dict()
-    settings = {theirs: ours[name] for theirs, name in SETTINGS.items()}
+    values = {"activation": "relu", "decoder_N": config.N} | config.to_dict()
+    settings = {published: values[name] for published, name in SETTINGS.items()}
     return {
         "architectures": [CLASSES["marian"]],
         "is_encoder_decoder": True,
@@ -67,9 +67,9 @@ def export_marian(
     that holds something.
     """
     weights, config = marian_weights(model), model.config
-    about = tokenizer_settings(tokenizer) | {"model_max_length": config.max_length}
+    settings = tokenizer_settings(tokenizer) | {"model_max_length": config.max_length}
     with exported_folder(folder, "marian", model, tokenizer) as draft:
         save_file(weights, draft / "model.safetensors", metadata={"format": "pt"})
         write_json(draft / "config.json", marian_config(config))
         write_json(draft / "generation_config.json", marian_generation(config))
-        write_json(draft / "tokenizer_config.json", about)
+        write_json(draft / "tokenizer_config.json", settings)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..data.pair_tokenizer import CONTROLS, PairTokenizer
 from ..errors import UserError, nearest
-from ..files import read_bytes, read_json, write_json, write_whole
+from ..files import read_bytes, read_json, write_json, write_file
 from .extras import needed
 
 
@@ -135,7 +135,7 @@ class MarianTokenizer(PairTokenizer):
         if not self.joint:
             write_json(folder / "target_vocab.json", self.target.vocab)
         for name in ("source", "target"):
-            write_whole(folder / f"{name}.spm", getattr(self, name).model)
+            write_file(folder / f"{name}.spm", getattr(self, name).model)
 
     @classmethod
     def load(cls, directory: str | Path) -> "MarianTokenizer":
@@ -146,7 +146,7 @@ class MarianTokenizer(PairTokenizer):
         """
         folder = Path(directory)
         path = folder / "tokenizer_config.json"
-        found = read_json(path) if path.exists() else {}
+        settings = read_json(path) if path.exists() else {}
         if (folder / "tokenizer.json").exists() and not (
             folder / "source.spm"
         ).exists():
@@ -154,12 +154,12 @@ class MarianTokenizer(PairTokenizer):
                 f"{folder} has a tokenizer.json and no SentencePiece files: only "
                 "models with source.spm, target.spm and vocab.json can be opened"
             )
-        both = "target_vocab" if found.get("separate_vocabs") else "vocab"
+        both = "target_vocab" if settings.get("separate_vocabs") else "vocab"
         return cls(
             read_side(folder / "source.spm", folder / "vocab.json"),
             read_side(folder / "target.spm", folder / f"{both}.json"),
-            str(found.get("source_lang") or "und"),
-            str(found.get("target_lang") or "und"),
+            str(settings.get("source_lang") or "und"),
+            str(settings.get("target_lang") or "und"),
         )
 
 

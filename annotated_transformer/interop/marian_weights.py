@@ -89,9 +89,9 @@ def without_positions(
 
     Raises: UserError for codes that are no sinusoids.
     """
-    found, shape = dict(tensors), (config.max_length, config.d_model)
+    kept, shape = dict(tensors), (config.max_length, config.d_model)
     for name in [name for name in tensors if name.endswith("embed_positions.weight")]:
-        stored = found.pop(name).float()
+        stored = kept.pop(name).float()
         if stored.shape == shape:
             codes = sinusoids(*shape)[:, sines_first(config.d_model)]
             if torch.allclose(stored, codes, atol=1e-2):
@@ -100,7 +100,7 @@ def without_positions(
             f"{folder}: {name} holds no sinusoids, and this package knows no others "
             "here"
         )
-    return found
+    return kept
 
 
 def weights_of(model: Transformer) -> dict[str, Tensor]:
@@ -164,11 +164,11 @@ def marian_weights(model: Transformer) -> dict[str, Tensor]:
             "no positions; export to ctranslate2 or onnx, which carry any table"
         )
     wide = widen_heads(weights_of(model), config)
-    ours = reorder_stream(wide, sines_first(config.d_model))
-    for name in [name for name in ours if ".W_" in name and "attention" in name]:
-        ours.setdefault(name.replace("weight", "bias"), torch.zeros(config.d_model))
-    ours.setdefault("logits_bias", torch.zeros(config.tgt_vocab_size))
+    parameters = reorder_stream(wide, sines_first(config.d_model))
+    for name in [name for name in parameters if ".W_" in name and "attention" in name]:
+        parameters.setdefault(name.replace("weight", "bias"), torch.zeros(config.d_model))
+    parameters.setdefault("logits_bias", torch.zeros(config.tgt_vocab_size))
     stored = partial(marian_stored, shared_vocab=config.shared_vocab)
-    theirs = WeightMapping(ours, stored).theirs(ours)
-    theirs["final_logits_bias"] = theirs["final_logits_bias"][None]
-    return theirs
+    published = WeightMapping(parameters, stored).to_published(parameters)
+    published["final_logits_bias"] = published["final_logits_bias"][None]
+    return published

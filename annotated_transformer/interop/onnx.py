@@ -169,9 +169,9 @@ def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
     ids = torch.full((2, 3), config.eos_id)
     names = ["memory", "mask", "memory_keys", "memory_values"]
     with torch.inference_mode():
-        found = dict(zip(names, encoder(ids), strict=False))
-    inputs = {"token": ids[:, 0]} | {name: found[name] for name in names[1:]}
-    inputs |= {name: found[f"memory_{name}"][..., :2, :] for name in ("keys", "values")}
+        outputs = dict(zip(names, encoder(ids), strict=False))
+    inputs = {"token": ids[:, 0]} | {name: outputs[name] for name in names[1:]}
+    inputs |= {name: outputs[f"memory_{name}"][..., :2, :] for name in ("keys", "values")}
     varying: dict[str, dict[int, Any]] = {
         "ids": {0: batch, 1: src},
         "token": {0: batch},
@@ -203,8 +203,8 @@ def export_onnx(
         needed(package)
     with exported_folder(folder, "onnx", model, tokenizer) as draft:
         write_graphs(draft, deepcopy(model).cpu().float().eval(), attention)
-        about = model.config.to_dict() | {"attention": attention}
-        write_json(draft / "config.json", about)
+        config = model.config.to_dict() | {"attention": attention}
+        write_json(draft / "config.json", config)
 
 
 def open_onnx(folder: str | Path) -> tuple[Any, Any, dict[str, Any]]:
@@ -257,13 +257,13 @@ def greedy_onnx(
     for name in ("keys", "values"):
         state[name] = state[f"memory_{name}"][:, :, :, :0]
     token = np.full(len(rows), bos, dtype=np.int64)
-    found = np.empty((len(rows), 0), dtype=np.int64)
+    tokens = np.empty((len(rows), 0), dtype=np.int64)
     outputs = ["logits", "new_keys", "new_values"]
-    while found.shape[1] < max(limits) and not (found == eos).any(axis=1).all():
+    while tokens.shape[1] < max(limits) and not (tokens == eos).any(axis=1).all():
         feed = {"token": token, **state}
         logits, state["keys"], state["values"] = step.run(outputs, feed)
         logits[:, [pad, bos]] = -np.inf
         token = logits.argmax(axis=1)
-        found = np.column_stack([found, token])
-    cut = [row[:limit] for row, limit in zip(found.tolist(), limits, strict=True)]
+        tokens = np.column_stack([tokens, token])
+    cut = [row[:limit] for row, limit in zip(tokens.tolist(), limits, strict=True)]
     return [row[: row.index(eos)] if eos in row else row for row in cut]

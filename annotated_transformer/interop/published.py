@@ -21,7 +21,7 @@ CLASSES = {
 
 
 def published_config(
-    found: dict[str, Any],
+    published: dict[str, Any],
     names: dict[str, str],
     fixed: dict[str, Any],
     config_class: Any,
@@ -33,20 +33,20 @@ def published_config(
     package knows one value. Raises: UserError for another value, where two names of
     theirs that are one of ours differ, and for what the configuration refuses.
     """
-    found = {name: value for name, value in found.items() if value is not None}
+    published = {name: value for name, value in published.items() if value is not None}
     for name, value in fixed.items():
-        if found.get(name, value) != value:
+        if published.get(name, value) != value:
             raise UserError(
-                f"{path}: {name} is {found[name]!r}, and this package knows only "
+                f"{path}: {name} is {published[name]!r}, and this package knows only "
                 f"{value}"
             )
-    ours: dict[str, Any] = {}
-    for name in names.keys() & found.keys():
-        if ours.setdefault(names[name], found[name]) != found[name]:
+    settings: dict[str, Any] = {}
+    for name in names.keys() & published.keys():
+        if settings.setdefault(names[name], published[name]) != published[name]:
             pair = " and ".join(each for each in names if names[each] == names[name])
             raise UserError(f"{path}: {pair} differ, and this package knows one value")
     try:
-        return config_class(**ours)
+        return config_class(**settings)
     except (TypeError, UserError) as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -66,8 +66,8 @@ class Stored:
 
 def renamed(name: str, table: dict[str, str]) -> str:
     """A name with its parts replaced one by one; a longer part stands first."""
-    for ours, theirs in table.items():
-        name = name.replace(ours, theirs)
+    for old, new in table.items():
+        name = name.replace(old, new)
     return name
 
 
@@ -77,13 +77,13 @@ class WeightMapping(dict[str, Stored]):
     def __init__(self, names: Iterable[str], stored: Callable[[str], Stored]):
         super().__init__({name: stored(name) for name in names})
 
-    def ours(self, theirs: dict[str, Tensor], folder: Path) -> dict[str, Tensor]:
+    def from_published(self, published: dict[str, Tensor], folder: Path) -> dict[str, Tensor]:
         """Our tensors, taken from theirs.
 
         Raises: UserError naming the first that is missing or unknown.
         """
         known = {stored.name for stored in self.values()}
-        for name in sorted(known ^ theirs.keys()):
+        for name in sorted(known ^ published.keys()):
             if name in known:
                 raise UserError(
                     f"{folder} lacks the tensor {name!r}: download it again"
@@ -91,19 +91,19 @@ class WeightMapping(dict[str, Stored]):
             raise UserError(
                 f"{folder}: this architecture has no place for the tensor {name!r}"
             )
-        found = {}
+        converted = {}
         for name, stored in self.items():
-            tensor = theirs[stored.name]
+            tensor = published[stored.name]
             if stored.third is not None:
                 tensor = torch.atleast_1d(tensor).tensor_split(3, -1)[stored.third]
-            found[name] = tensor.transpose(0, -1) if stored.transposed else tensor
-        return found
+            converted[name] = tensor.transpose(0, -1) if stored.transposed else tensor
+        return converted
 
-    def theirs(self, ours: dict[str, Tensor]) -> dict[str, Tensor]:
+    def to_published(self, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
         """Their tensors, put together from ours."""
         parts: dict[str, list[Tensor]] = {}
         for name, stored in self.items():  # the thirds of one tensor come in order
-            tensor = ours[name]
+            tensor = parameters[name]
             tensor = tensor.transpose(0, -1) if stored.transposed else tensor
             parts.setdefault(stored.name, []).append(tensor)
         return {name: torch.cat(each, -1).contiguous() for name, each in parts.items()}
@@ -128,7 +128,7 @@ def read_published(
     return read_weights(folder, skipped)
 
 
-def our_weights(
+def convert_weights(
     tensors: dict[str, Tensor],
     copies: dict[str, str],
     stored: Callable[[str], Stored],
@@ -141,17 +141,17 @@ def our_weights(
     Raises: UserError naming a tensor that is missing, unknown or of another shape, or
     for copies that differ, which the architecture ties together.
     """
-    found = dict(tensors)
+    published = dict(tensors)
     for copy, name in copies.items():
-        tensor = found.pop(copy, None)
+        tensor = published.pop(copy, None)
         if tensor is not None and not torch.equal(
-            tensor, found.setdefault(name, tensor)
+            tensor, published.setdefault(name, tensor)
         ):
             raise UserError(
                 f"{folder}: {copy} differs from {name}, and this package knows only "
                 "tied matrices"
             )
     parameters = dict(empty.named_parameters())
-    ours = WeightMapping(parameters, stored).ours(found, folder)
-    check_shapes(parameters, ours, folder)
-    return ours
+    converted = WeightMapping(parameters, stored).from_published(published, folder)
+    check_shapes(parameters, converted, folder)
+    return converted

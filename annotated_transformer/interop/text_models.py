@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..errors import UserError, check_whole
-from ..files import whole_folder, write_json
+from ..errors import UserError, check_integer
+from ..files import new_folder, write_json
 from ..model.config import StackConfig
 from ..pretrained import PretrainedModel, SavedModel
 from ..training.checkpoint import empty_model
@@ -19,7 +19,7 @@ from .published import (
     CLASSES,
     Stored,
     WeightMapping,
-    our_weights,
+    convert_weights,
     published_config,
     read_published,
     renamed,
@@ -44,8 +44,8 @@ class TextConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "vocab_size")
-        check_whole(self, "max_length", below=2**20)
+        check_integer(self, "vocab_size")
+        check_integer(self, "max_length", below=2**20)
         check_activation(self.activation)
         if not 0 < self.norm_eps < 1:
             raise UserError(
@@ -79,23 +79,23 @@ class PublishedTextModel(PretrainedModel):
     layout: ClassVar[Layout]
 
     @classmethod
-    def read_config(cls, about: dict[str, Any], folder: Path) -> Any:
+    def read_config(cls, values: dict[str, Any], folder: Path) -> Any:
         """The configuration that their config.json describes. Raises: UserError."""
         names, path = cls.layout.settings, folder / "config.json"
-        return published_config(about, names, cls.layout.fixed, cls.config_class, path)
+        return published_config(values, names, cls.layout.fixed, cls.config_class, path)
 
     @classmethod
     def read_weights(cls, saved: SavedModel, config: Any) -> dict[str, Tensor]:
         """Their weights by our names. Raises: UserError for one that doesn't fit."""
         folder, layout = saved.folder, cls.layout
-        found = read_published(folder, config.model_type, layout.skipped)
+        published = read_published(folder, config.model_type, layout.skipped)
         older = {".gamma": ".weight", ".beta": ".bias"}
         tensors = {
             renamed(name.removeprefix(layout.prefix), older): tensor
-            for name, tensor in found.items()
+            for name, tensor in published.items()
         }
         empty = empty_model(cls.model_class, config, tensors, folder)
-        return our_weights(tensors, layout.copies, layout.stored, empty, folder)
+        return convert_weights(tensors, layout.copies, layout.stored, empty, folder)
 
     def save_pretrained(
         self, folder: str | Path, dtype: torch.dtype = torch.float32
@@ -106,14 +106,14 @@ class PublishedTextModel(PretrainedModel):
         """
         config, layout = self.config, self.layout
         head = CLASSES[config.model_type]
-        about = {"model_type": config.model_type, "architectures": [head]}
-        about |= {name: getattr(config, ours) for name, ours in layout.settings.items()}
+        values = {"model_type": config.model_type, "architectures": [head]}
+        values |= {name: getattr(config, field) for name, field in layout.settings.items()}
         parameters = self.model.named_parameters()
         weights = {name: each.detach().to("cpu", dtype) for name, each in parameters}
-        tensors = WeightMapping(weights, layout.stored).theirs(weights)
+        tensors = WeightMapping(weights, layout.stored).to_published(weights)
         tensors = {f"{layout.prefix}{name}": each for name, each in tensors.items()}
-        with whole_folder(folder, "save_pretrained") as draft:
-            write_json(draft / "config.json", about)
+        with new_folder(folder, "save_pretrained") as draft:
+            write_json(draft / "config.json", values)
             save_file(tensors, draft / "model.safetensors", {"format": "pt"})
             if files := self.files():
                 files.save(draft)

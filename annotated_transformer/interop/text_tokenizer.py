@@ -20,10 +20,10 @@ def read_published_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
     Raises: UserError when there is none, it is damaged, takes steps that are
     not read here, or has ids that aren't below `vocab_size`.
     """
-    whole, words = folder / "tokenizer.json", folder / "vocab.txt"
+    tokenizer_path, words = folder / "tokenizer.json", folder / "vocab.txt"
     pairs, merges = folder / "vocab.json", folder / "merges.txt"
-    if whole.is_file():
-        tokenizer = read_tokenizer(whole)
+    if tokenizer_path.is_file():
+        tokenizer = read_tokenizer(tokenizer_path)
     elif words.is_file():
         tokenizer = parse_tokenizer(word_pieces(folder, words), words)
     elif pairs.is_file() and merges.is_file():

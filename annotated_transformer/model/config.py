@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
-from ..errors import UserError, check_whole, nearest
+from ..errors import UserError, check_integer, nearest
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -30,17 +30,17 @@ class ModelConfig:
 
         Raises: UserError for an unknown field, or one that is out of range.
         """
-        known, given = [field.name for field in fields(cls)], {}
+        known, known_values = [field.name for field in fields(cls)], {}
         for name, value in values.items():
             if name in known:
-                given[name] = tuple(value) if isinstance(value, list) else value
-            elif name not in ABOUT:
+                known_values[name] = tuple(value) if isinstance(value, list) else value
+            elif name not in METADATA:
                 hint = nearest(name, known)
                 raise UserError(f"unknown architecture setting {name!r}: {hint}")
-        return cls(**given)
+        return cls(**known_values)
 
 
-ABOUT = ("model_type", "annotated_transformer")  # of config.json; the rest are fields
+METADATA = ("model_type", "annotated_transformer")  # of config.json; the rest are fields
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class TransformerConfig(ModelConfig):
     def __post_init__(self) -> None:
         for name in ("d_k", "d_v"):
             if getattr(self, name) is None:
-                check_whole(self, "h")
-                check_whole(self, "d_model")
+                check_integer(self, "h")
+                check_integer(self, "d_model")
                 object.__setattr__(self, name, max(1, self.d_model // self.h))
         check_config(self)
 
@@ -86,7 +86,7 @@ def _sizes(config: TransformerConfig) -> Iterator[str]:
     """What is wrong with the sizes."""
     names, limit = "N d_model d_ff h d_k d_v max_length".split(), 2**31
     for name in ["src_vocab_size", "tgt_vocab_size", *names]:
-        check_whole(config, name, below=2**20 if name == "max_length" else limit)
+        check_integer(config, name, below=2**20 if name == "max_length" else limit)
     keys, values = config.h * config.d_k, config.h * config.d_v
     if max(keys, values) >= limit:
         yield (
@@ -210,7 +210,7 @@ class StackConfig(ModelConfig):
 def check_stack(config: StackConfig) -> None:
     """Raises: UserError that names the first size out of range and the remedy."""
     for name in ("N", "d_model", "d_ff", "h"):
-        check_whole(config, name)
+        check_integer(config, name)
     if config.d_model % config.h or config.d_model % 2:
         raise UserError(
             f"d_model is {config.d_model} and h is {config.h}: d_model must be even, "

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .. import __version__
 from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer
 from ..errors import UserError
-from ..files import check_regular, read_json, whole_folder, write_json
+from ..files import check_regular, read_json, new_folder, write_json
 from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
 from ..model.memory import check_free, check_memory
@@ -42,17 +42,17 @@ def write_model(
 ) -> None:
     """Write config.json, model.safetensors and the files of a tokenizer, if any."""
     write_tensors(folder / "model.safetensors", weights)
-    about = {"model_type": config.model_type, MADE_BY: __version__} | config.to_dict()
-    write_json(folder / "config.json", about)
+    values = {"model_type": config.model_type, MADE_BY: __version__} | config.to_dict()
+    write_json(folder / "config.json", values)
     if tokenizer:
         tokenizer.save(folder)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write a safetensors file. Raises: OSError."""
-    whole = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    detached = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     try:
-        save_file(whole, path)
+        save_file(detached, path)
     except SafetensorError as error:  # so it calls a full disk
         raise OSError(str(error)) from None
 
@@ -66,7 +66,7 @@ def save_model(
     """Save a model folder, whole or not at all, with weights of type `dtype`.
 
     torch.int8 rounds each matrix as `quantized` does.
-    Raises: UserError for a dtype that can't hold the weights, or as `whole_folder`.
+    Raises: UserError for a dtype that can't hold the weights, or as `new_folder`.
     """
     model = getattr(model, "_orig_mod", model)  # of a compiled one, the model itself
     parameters = {name: each.detach() for name, each in model.named_parameters()}
@@ -81,23 +81,23 @@ def save_model(
         if not torch.equal(weights[name].isfinite(), parameter.isfinite()):
             large = f"tensor {name!r} has values too large for {dtype}"
             raise UserError(f"{large}: choose another dtype")
-    with whole_folder(folder, "save_model") as draft:
+    with new_folder(folder, "save_model") as draft:
         write_model(draft, weights, model.config, tokenizer)
 
 
-def parse_config(about: dict[str, Any], config_class: Any, folder: Path) -> Any:
+def parse_config(values: dict[str, Any], config_class: Any, folder: Path) -> Any:
     """The configuration in what a folder's config.json says.
 
     Raises: UserError for another model type, an unknown field or one out of range.
     """
     wanted = config_class.model_type
-    if about.get("model_type") != wanted:
+    if values.get("model_type") != wanted:
         raise UserError(
-            f"{folder} holds a model of type {about.get('model_type')!r}, and "
+            f"{folder} holds a model of type {values.get('model_type')!r}, and "
             f"{wanted!r} is wanted: open it with annotated_transformer.load"
         )
     try:
-        return config_class.from_dict(about)
+        return config_class.from_dict(values)
     except (TypeError, ValueError) as error:
         raise UserError(f"{folder / 'config.json'}: {error}") from None
 
@@ -253,8 +253,8 @@ def load_model(
     do.
     """
     folder = Path(folder)
-    about = read_json(folder / "config.json")
-    config = parse_config(about, TransformerConfig, folder)
+    values = read_json(folder / "config.json")
+    config = parse_config(values, TransformerConfig, folder)
     tokenizer = read_pair_tokenizer(folder, config)
     model = build_model(Transformer, config, read_weights(folder), folder)
     return model.to(device), tokenizer
@@ -290,9 +290,9 @@ def write_checkpoint(
     progress: dict[str, Any],
 ) -> None:
     """Write a checkpoint, whole or not at all: a model as `write_model` takes it, and
-    what training needs to go on. Raises: UserError as `whole_folder`.
+    what training needs to go on. Raises: UserError as `new_folder`.
     """
-    with whole_folder(folder, "write_checkpoint") as draft:
+    with new_folder(folder, "write_checkpoint") as draft:
         write_model(draft, *model)
         write_tensors(draft / "optimizer.safetensors", moments)
         write_json(draft / "progress.json", progress)
@@ -320,13 +320,13 @@ def load_checkpoint(
         step = torch.tensor(float(progress["step"]), device=parameter.device)
         optimizer.state[parameter] = {"step": step}
         for moment in names:  # copied, so that the file can be deleted
-            whole = moments[f"{moment}/{name}"].to(parameter.dtype, copy=True)
-            optimizer.state[parameter][moment] = like(whole, parameter)
+            value = moments[f"{moment}/{name}"].to(parameter.dtype, copy=True)
+            optimizer.state[parameter][moment] = like(value, parameter)
     return progress
 
 
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
     found = [each for each in run.glob("checkpoints/step-*") if not each.is_symlink()]
-    whole = [path for path in found if re.fullmatch(r"step-\d{8,}", path.name)]
-    return sorted(whole, key=lambda path: int(path.name.removeprefix("step-")))
+    saved = [path for path in found if re.fullmatch(r"step-\d{8,}", path.name)]
+    return sorted(saved, key=lambda path: int(path.name.removeprefix("step-")))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
-from ..errors import UserError, check_choice, check_whole, nearest
+from ..errors import UserError, check_choice, check_integer, nearest
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         for name in self.counts:
-            check_whole(self, name)
+            check_integer(self, name)
         for name in ("seed", "patience", "epochs"):
-            check_whole(self, name, least=0, below=2**32)
+            check_integer(self, name, least=0, below=2**32)
         for name in self.shares:
             self.check(
                 name, 0 <= getattr(self, name) < 1, "must be from 0, and below 1"

@@ -201,17 +201,17 @@ def gather(tensors: Mapping[str, Tensor], keep: bool = True) -> dict[str, Tensor
     """
     found = {}
     for name, tensor in tensors.items():
-        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+        full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
         if keep:
-            found[name] = whole.detach().cpu()
+            found[name] = full.detach().cpu()
     return found
 
 
-def cut_like(whole: Tensor, like: Tensor) -> Tensor:
+def shard_like(full: Tensor, like: Tensor) -> Tensor:
     """A whole tensor on the device of another one, and cut like it."""
     if not isinstance(like, DTensor):
-        return whole.to(like)
-    return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements)
+        return full.to(like)
+    return distribute_tensor(full.to(like.device), like.device_mesh, like.placements)
 
 
 def lost_partner(error: Exception) -> bool:

@@ -66,8 +66,8 @@ def data_fingerprint(data: Any) -> dict[str, Any]:
     """The size and the hash of some data; of images, their pixels alone."""
     data = data.images if isinstance(data, ImageSet) else data
     tensor = isinstance(data, Tensor)
-    whole = data.numpy().tobytes() if tensor else repr(data).encode()
-    return {"size": len(data), "sha256": hashlib.sha256(whole).hexdigest()}
+    content = data.numpy().tobytes() if tensor else repr(data).encode()
+    return {"size": len(data), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def class_metrics(

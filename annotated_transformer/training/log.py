@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, nearest
-from ..files import append_line, read_bytes, write_whole
+from ..files import append_line, read_bytes, write_file
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 Report = Callable[[Record], None]
 
-MOST_BYTES = 2**29  # some three million records
+MOST_LOG_BYTES = 2**29  # some three million records
 NUMBERS = {"update": ("loss", "lr"), "validation": ("loss",)}  # of a record
 
 
@@ -72,7 +72,7 @@ class Log:
         too large or none.
         """
         there = os.path.lexists(self.path)
-        *lines, _ = read_bytes(self.path, MOST_BYTES).split(b"\n") if there else [b""]
+        *lines, _ = read_bytes(self.path, MOST_LOG_BYTES).split(b"\n") if there else [b""]
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
@@ -93,7 +93,7 @@ class Log:
         if os.path.lexists(self.path):
             kept = [each for each in self.records() if each["step"] <= step]
             lines = "".join(json.dumps(record) + "\n" for record in kept)
-            write_whole(self.path, lines.encode())
+            write_file(self.path, lines.encode())
 
 
 def check_record(record: Any) -> None:

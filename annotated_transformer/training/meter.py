@@ -20,8 +20,8 @@ class Meter:
     def __init__(self, run: "Run"):
         self.run, self.tokens = run, run.progress.tokens
         precise = torch.float32 if run.world.device.type == "mps" else torch.float64
-        carried = run.progress.loss_sum if run.world.first else 0.0
-        self.loss = torch.tensor(carried, dtype=precise, device=run.world.device)
+        loss_so_far = run.progress.loss_sum if run.world.first else 0.0
+        self.loss = torch.tensor(loss_so_far, dtype=precise, device=run.world.device)
         self.fresh_tokens, self.spent = 0, 0.0
         self.clock = self.shown = time.perf_counter()
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..devices import product_seconds
+from ..devices import matmul_seconds
 from ..errors import UserError
 from ..files import (
     check_no_links,
@@ -19,7 +19,7 @@ from ..files import (
     read_json,
     remove_folder,
     sweep,
-    whole_folder,
+    new_folder,
     write_json,
 )
 from .averaging import average_weights
@@ -194,8 +194,8 @@ def fit(run: Run) -> str:
         begin(run)
         progress, processes, meter = run.progress, run.processes, Meter(run)
         source = run.task.batches((progress.epoch, progress.position))
-        given = processes.objective, source, run.optimizer, run.task.schedule
-        updates = train(*given, run.config, progress.step, processes.gradient)
+        loop = processes.objective, source, run.optimizer, run.task.schedule
+        updates = train(*loop, run.config, progress.step, processes.gradient)
         with stop_requests() as requests:
             while not over(run):
                 if after_update(run, meter, next(updates), requests):
@@ -260,7 +260,7 @@ def choose_precision(run: Run) -> None:
         for record in run.log.records():
             if record["event"] == "precision":
                 limit = {"fp32": 0.5, "bf16": 2.0}[record["precision"]]
-        seconds = product_seconds(run.world.device)
+        seconds = matmul_seconds(run.world.device)
         ratio = seconds["bf16"] / seconds["fp32"]
         chosen = "bf16" if ratio < limit else "fp32"
         found = {"precision": chosen, "bf16_over_fp32": round(ratio, 3)}
@@ -275,8 +275,8 @@ def write_final_model(run: Run) -> None:
     A kill between the two leaves none: the checkpoints make it again.
     """
     weights, model = final_weights(run), run.folder / "model"
-    with whole_folder(draft := draft_of(model), "fit") as place:
-        write_model(place, weights, run.model.config, run.task.tokenizer)
+    with new_folder(draft := draft_of(model), "fit") as target:
+        write_model(target, weights, run.model.config, run.task.tokenizer)
     if model.exists():
         remove_folder(model)
     give_name(draft, model)

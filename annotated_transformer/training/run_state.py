@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import UserError
 from ..files import remove_folder
 from .checkpoint import adam_moments, checkpoints, load_checkpoint, write_checkpoint
-from .distributed import cut_like, gather
+from .distributed import shard_like, gather
 
 if TYPE_CHECKING:
     from .run import Run
@@ -98,7 +98,7 @@ def resume(run: "Run") -> None:
         )
     if saved:
         try:
-            values = load_checkpoint(saved[-1], run.model, run.optimizer, cut_like)
+            values = load_checkpoint(saved[-1], run.model, run.optimizer, shard_like)
             run.progress = Progress(**values)
             if run.progress.step != found:
                 wrong = f"progress.json is of update {run.progress.step}"

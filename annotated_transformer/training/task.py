@@ -132,9 +132,9 @@ def train_task(task: Task) -> Iterator[dict[str, float]]:
     At the end the model has the weights of the best validation, if these are wanted.
     """
     config, model, best, kept = task.config, task.model, math.inf, {}
-    given = task.objective, task.batches((0, 0)), task.optimizer(), task.schedule
+    loop = task.objective, task.batches((0, 0)), task.optimizer(), task.schedule
     losses, tokens = [], 0
-    for update in train(*given, config):
+    for update in train(*loop, config):
         losses.append(update.loss)
         tokens += update.tokens
         if update.step % config.save_every and update.step < config.steps:

@@ -11,7 +11,7 @@ from ..data.pair_tokenizer import PairTokenizer
 from ..decoding.checks import check_numbers
 from ..decoding.model_search import teacher_forcing
 from ..decoding.options import length_batches
-from .lines import Found, put_back
+from .lines import RowHypotheses, restore_unknown
 
 # A right translation in twenty has a word below this, by results/paper/confidence.json.
 DOUBTFUL = 0.16
@@ -37,14 +37,14 @@ def teacher_forced_batches(
     device, pad_id = model.tgt_embedding.weight.device, model.config.pad_id
     results: dict[int, list[float]] = {}
     longer = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-    for places in length_batches(longer, batch_tokens):
-        chosen = [targets[place] for place in places]
-        src = pad_rows([sources[place] for place in places], device, pad_id)
+    for indices in length_batches(longer, batch_tokens):
+        chosen = [targets[index] for index in indices]
+        src = pad_rows([sources[index] for index in indices], device, pad_id)
         scores = teacher_forcing(model, src, pad_rows(chosen, device, pad_id))
         check_numbers(scores)
-        for place, row, target in zip(places, scores.tolist(), chosen, strict=True):
-            results[place] = row[: len(target)]
-    return [results[place] for place in range(len(sources))]
+        for index, row, target in zip(indices, scores.tolist(), chosen, strict=True):
+            results[index] = row[: len(target)]
+    return [results[index] for index in range(len(sources))]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Confidence:
         """The text with each doubtful word in brackets: Ich heiße [Elke?]."""
         words = iter(self.words)
 
-        def mark(found: re.Match[str]) -> str:
+        def mark(match: re.Match[str]) -> str:
             word, probability = next(words)
             return in_brackets(word) if probability < DOUBTFUL else word
 
@@ -109,22 +109,22 @@ def word_probabilities(
 
 
 def confidences(
-    model: Any, tokenizer: PairTokenizer, lines: list[Found], batch_tokens: int
+    model: Any, tokenizer: PairTokenizer, lines: list[RowHypotheses], batch_tokens: int
 ) -> Iterator[Confidence]:
     """That of the best translation of each line, by one more pass of the model."""
-    best = [(row, found[0]) for _, parts in lines for row, found in parts]
+    best = [(row, hypotheses[0]) for _, parts in lines for row, hypotheses in parts]
     sources = [row for row, _ in best]
     targets = [each.tokens + [model.config.eos_id] * each.finished for _, each in best]
     scores = iter(teacher_forced_batches(model, sources, targets, batch_tokens))
     for line, parts in lines:
         texts, words, total = [], [], 0.0
-        for _, found in parts:
-            ids, log_probs = found[0].tokens, next(scores)
+        for _, hypotheses in parts:
+            ids, log_probs = hypotheses[0].tokens, next(scores)
             (text,) = tokenizer.decode([ids])
             texts.append(text)
             words += word_probabilities(tokenizer, text, ids, log_probs)
             total += sum(log_probs)
-        whole = put_back(" ".join(texts), line, tokenizer)
+        translation = restore_unknown(" ".join(texts), line, tokenizer)
         probabilities = (probability for _, probability in words)
-        named = zip(WORD.findall(whole), probabilities, strict=True)
-        yield Confidence(whole, list(named), total)
+        named = zip(WORD.findall(translation), probabilities, strict=True)
+        yield Confidence(translation, list(named), total)

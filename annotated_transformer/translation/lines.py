@@ -14,7 +14,7 @@ from ..errors import UserError
 
 UNREAD = re.compile(rf"\[unk\]|{HIDDEN}")
 # A line, and each of its rows with what was found for it.
-Found = tuple[str, list[tuple[list[int], list[Hypothesis]]]]
+RowHypotheses = tuple[str, list[tuple[list[int], list[Hypothesis]]]]
 
 
 def in_chunks(lines: Iterable[str], count: int) -> Iterator[list[str]]:
@@ -146,26 +146,26 @@ def source_rows(
     rows, parts = encode_lines(encode, texts, names), []
     for name, text, row in zip(names, texts, rows, strict=True):
         unknown.inspect(name, tokenizer.without_addresses(text), row, encode)
-        found, remedy = (
+        encoded, remedy = (
             [row] * bool(row),
             "shorten it, or cut it into sentences (split)",
         )
         if split and len(row) > limit:
             prefix = tokenizer.prefix(text)
             sentences = split_sentences(text[len(prefix) :])
-            found = encode_lines(encode, [prefix + each for each in sentences], [name])
+            encoded = encode_lines(encode, [prefix + each for each in sentences], [name])
             remedy = "it is one sentence, or can't be told from one, so shorten that"
-        longest = max(map(len, found), default=0)
+        longest = max(map(len, encoded), default=0)
         if longest > limit:
             raise UserError(
                 f"{name} has {longest} tokens, and this model reads at most {limit}: "
                 f"{remedy}"
             )
-        parts.append(found)
+        parts.append(encoded)
     return parts
 
 
-def whole_rows(
+def encode_untruncated(
     tokenizer: PairTokenizer,
     texts: Sequence[str],
     limit: int,
@@ -207,10 +207,10 @@ class Translation:
     finished: bool
 
 
-def warn_of_cuts(lines: list[Found], first_line: int) -> None:
+def warn_of_cuts(lines: list[RowHypotheses], first_line: int) -> None:
     """A warning for each line whose best translation is unfinished."""
     for number, (_, parts) in enumerate(lines, start=first_line):
-        if not all(found[0].finished for _, found in parts):
+        if not all(hypotheses[0].finished for _, hypotheses in parts):
             warnings.warn(
                 f"line {number}: the translation reached its limit and was cut there",
                 stacklevel=5,
@@ -218,17 +218,17 @@ def warn_of_cuts(lines: list[Found], first_line: int) -> None:
 
 
 def to_translations(
-    found: list[Hypothesis], tokenizer: PairTokenizer
+    hypotheses: list[Hypothesis], tokenizer: PairTokenizer
 ) -> list[Translation]:
     """Hypotheses as text."""
-    texts = tokenizer.decode([hypothesis.tokens for hypothesis in found])
+    texts = tokenizer.decode([hypothesis.tokens for hypothesis in hypotheses])
     return [
         Translation(text, h.score, h.log_probability, h.finished)
-        for text, h in zip(texts, found, strict=True)
+        for text, h in zip(texts, hypotheses, strict=True)
     ]
 
 
-def put_back(text: str, line: str, tokenizer: PairTokenizer) -> str:
+def restore_unknown(text: str, line: str, tokenizer: PairTokenizer) -> str:
     """A translation with the line's addresses and unknown characters where it has
     copied them, in order.
 
@@ -238,14 +238,14 @@ def put_back(text: str, line: str, tokenizer: PairTokenizer) -> str:
         return text
     addresses, letters = iter(ADDRESS.findall(line)), tokenizer.unknown_characters(line)
     unread = (next(addresses, each) if each == HIDDEN else each for each in letters)
-    return UNREAD.sub(lambda found: next(unread, found[0]), text)
+    return UNREAD.sub(lambda match: next(unread, match[0]), text)
 
 
 def join_parts(parts: list[list[Translation]]) -> list[Translation]:
     """The translations of one line: of its only row, or the best of each, joined."""
     if len(parts) == 1:
         return parts[0]
-    best = [found[0] for found in parts]
+    best = [hypotheses[0] for hypotheses in parts]
     return [
         Translation(
             " ".join(each.text for each in best),

@@ -66,20 +66,20 @@ class InitFrom:
             digest.update(weight.detach().cpu().numpy().tobytes())
         return {"model": self.name, "weights_sha256": digest.hexdigest()}
 
-    def facing(self, src: str, tgt: str) -> "InitFrom":
+    def in_direction(self, src: str, tgt: str) -> "InitFrom":
         """The same weights for the reverse direction, if that is what is asked for.
 
         Both directions can share them where the languages share one vocabulary.
         """
         text = self.tokenizer
-        if (text.tgt_lang, text.src_lang) != (src, tgt) or not text.one_vocabulary:
+        if (text.tgt_lang, text.src_lang) != (src, tgt) or not text.shares_vocabulary:
             return self
         turned = {"source": text.target, "target": text.source}
         return replace(
             self, tokenizer=replace(text, **turned, src_lang=src, tgt_lang=tgt)
         )
 
-    def carried(self) -> PairTokenizer:
+    def tokenizer_with_note(self) -> PairTokenizer:
         """Its tokenizer, with a card that says where the new model comes from."""
         if not self.tokenizer.card:
             return self.tokenizer
@@ -96,13 +96,13 @@ def describe_data(
     names = "corpus src tgt vocab_size joint moses lowercase max_tokens"
     names += " train_split valid_split" + " tidy" * plan.tidy
     names += " bpe_dropout" * bool(plan.bpe_dropout)
-    found = {name: getattr(plan, name) for name in names.split()}
+    description = {name: getattr(plan, name) for name in names.split()}
     sides = (("train", train), ("valid", valid))
     files = {name: _files(each) for name, each in sides if _files(each)}
-    found |= {"files": files} if files else {}
+    description |= {"files": files} if files else {}
     for each in _within(train):
-        found |= getattr(each, "origin", dict)()
-    return found | ({"init_from": start.describe()} if start else {})
+        description |= getattr(each, "origin", dict)()
+    return description | ({"init_from": start.describe()} if start else {})
 
 
 def _files(pairs: Pairs) -> dict[str, dict[str, Any]]:
@@ -128,14 +128,14 @@ def check_data(folder: Path, wanted: dict[str, Any]) -> None:
     check_no_links(*folder.glob("*"))
     described = folder / "recipe.json"
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    found = read_json(described) if described.exists() else None
-    if found is None and not all(name.startswith(".") for name in names):
+    stored = read_json(described) if described.exists() else None
+    if stored is None and not all(name.startswith(".") for name in names):
         made = f"{folder} was not made by a run"
         raise UserError(f"{made}: move it away or choose another folder for the run")
-    if found is None or found == wanted or not names & {"train", "valid"}:
+    if stored is None or stored == wanted or not names & {"train", "valid"}:
         return
     remedy = "choose another folder, or start anew in this one with --overwrite"
-    if found | {"files": wanted.get("files")} == wanted:
+    if stored | {"files": wanted.get("files")} == wanted:
         raise UserError(f"the files of pairs changed since {folder} was made: {remedy}")
     raise UserError(
         f"{folder} holds the data of another recipe, described in {described}: {remedy}"
@@ -163,7 +163,7 @@ def prepare_data(
             (folder / name).unlink(missing_ok=True)
         write_json(described, wanted)
     sweep(folder)
-    tokenizer = start.carried() if start else _vocabulary(plan, folder, train)
+    tokenizer = start.tokenizer_with_note() if start else _vocabulary(plan, folder, train)
     tokenizer.check_trainable()
     if not (folder / MANIFEST).exists():
         write_manifest(folder, "prepare")
@@ -183,15 +183,15 @@ def _tokenized(
     """The pairs of a folder, tokenized unless they are there."""
     if not folder.exists():
         TokenizedPairs.build(pairs, tokenizer, folder, max_tokens)
-    found = TokenizedPairs.open(folder)
+    tokenized = TokenizedPairs.open(folder)
     sizes = tokenizer.src_vocab_size, tokenizer.tgt_vocab_size
-    for ids, size in zip((found.src_tokens, found.tgt_tokens), sizes, strict=True):
+    for ids, size in zip((tokenized.src_tokens, tokenized.tgt_tokens), sizes, strict=True):
         if ids.min() < 0 or ids.max() >= size:
             raise UserError(
                 f"{folder} has tokens of another vocabulary: delete it, and the next "
                 "run makes it again"
             )
-    return found
+    return tokenized
 
 
 def _vocabulary(plan: Recipe, folder: Path, train: Pairs) -> PairTokenizer:
@@ -199,6 +199,6 @@ def _vocabulary(plan: Recipe, folder: Path, train: Pairs) -> PairTokenizer:
     if not (folder / "text.json").exists():
         names = ("joint", "moses", "lowercase", "tidy")
         styles = {name: getattr(plan, name) for name in names}
-        given = train, plan.src, plan.tgt, plan.vocab_size
-        train_tokenizer(*given, **styles).save(folder)
+        data = train, plan.src, plan.tgt, plan.vocab_size
+        train_tokenizer(*data, **styles).save(folder)
     return PairTokenizer.load(folder)

@@ -50,8 +50,8 @@ def compare(
     intervals = PairedTest(
         outputs, {"BLEU": BLEU()}, files, test_type="bs", n_samples=1_000
     )
-    found = [each for each in intervals()[1]["BLEU"] if isinstance(each, Result)]
-    first, second = ((each.score, float(each.ci or 0)) for each in found)
+    results = [each for each in intervals()[1]["BLEU"] if isinstance(each, Result)]
+    first, second = ((each.score, float(each.ci or 0)) for each in results)
     difference = second[0] - first[0]
     p_value = _p_value(difference, baseline, system, files, samples)
     return Comparison(*first, *second, p_value)

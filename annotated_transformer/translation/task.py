@@ -59,10 +59,10 @@ class TranslationTask(Task):
 
     def evaluate(self) -> dict[str, float]:
         """The unsmoothed loss per target token, and the perplexity."""
-        found = validation_loss(
+        loss = validation_loss(
             self.objective, self.valid, self.config, self.batch_loss
         )
-        return {"loss": found, "perplexity": float(np.exp(found))}
+        return {"loss": loss, "perplexity": float(np.exp(loss))}
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam (§5.3)."""
@@ -126,8 +126,8 @@ def check_start(
     """
     tokenizer = start.tokenizer
     sides = (plan.src, tokenizer.src_lang), (plan.tgt, tokenizer.tgt_lang)
-    for wanted, found in sides:
-        if found not in (wanted, "und"):
+    for wanted, spoken in sides:
+        if spoken not in (wanted, "und"):
             known = f"{tokenizer.src_lang} to {tokenizer.tgt_lang}"
             raise UserError(
                 f"{start.name} translates {known}, and the text is {plan.src} to "
@@ -173,7 +173,7 @@ def prepare(
     """
     _check_arguments(plan, folder, train, valid, report, init_from)
     if init_from:
-        init_from = init_from.facing(plan.src, plan.tgt)
+        init_from = init_from.in_direction(plan.src, plan.tgt)
         check_start(plan, init_from, train)
     folder, world = Path(folder), join_world(plan.training.timeout, device)
     here = world.device.type == "cpu" and not plan.training.sharded
@@ -221,7 +221,7 @@ def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
     return model
 
 
-def dry(plan: Recipe, updates: int = 3) -> Recipe:
+def shortened(plan: Recipe, updates: int = 3) -> Recipe:
     """The recipe with the same model and batches, and only a few updates."""
     keep = min(updates, plan.training.keep)
     few = {"steps": updates, "log_every": 1, "save_every": 1, "keep": keep}

@@ -26,16 +26,16 @@ from .confidence import (
     teacher_forced_batches,
 )
 from .lines import (
-    Found,
+    RowHypotheses,
     Translation,
     Unknown,
     in_chunks,
     join_parts,
-    put_back,
+    restore_unknown,
     source_rows,
     to_translations,
     warn_of_cuts,
-    whole_rows,
+    encode_untruncated,
 )
 
 AnyTranslator = TypeVar("AnyTranslator", bound="Translator")
@@ -167,8 +167,8 @@ class Translator(PretrainedModel):
     ) -> str | list[str]:
         """Each text's translation; `split` cuts a long one at ends of sentences."""
         lines, chosen = as_list(texts), search_options(options, search, n_best=1)
-        found = list(self._stream(lines, chosen, split, strict, len(lines) or 1))
-        outputs = [best.text for best, *_ in found]
+        hypotheses = list(self._stream(lines, chosen, split, strict, len(lines) or 1))
+        outputs = [best.text for best, *_ in hypotheses]
         return outputs[0] if isinstance(texts, str) else outputs
 
     @overload
@@ -199,8 +199,8 @@ class Translator(PretrainedModel):
     ) -> list[Translation] | list[list[Translation]]:
         """The `n_best` translations of each text, best first."""
         lines, chosen = as_list(texts), search_options(options, search)
-        found = list(self._stream(lines, chosen, False, strict, len(lines) or 1))
-        return found[0] if isinstance(texts, str) else found
+        hypotheses = list(self._stream(lines, chosen, False, strict, len(lines) or 1))
+        return hypotheses[0] if isinstance(texts, str) else hypotheses
 
     def translate_stream(
         self,
@@ -262,8 +262,8 @@ class Translator(PretrainedModel):
         """Each text's translation, with the probability of each word."""
         lines = as_list(texts)
         how: Any = {"split": split, "strict": strict, "lines_at_once": len(lines) or 1}
-        found = list(self.confidence_stream(lines, options, **how, **search))
-        return found[0] if isinstance(texts, str) else found
+        confidences = list(self.confidence_stream(lines, options, **how, **search))
+        return confidences[0] if isinstance(texts, str) else confidences
 
     def confidence_stream(
         self,
@@ -277,9 +277,9 @@ class Translator(PretrainedModel):
     ) -> Iterator[Confidence]:
         """The same of lines as they come, so many at a time."""
         chosen = search_options(options, search, n_best=1)
-        given = self.model, self.tokenizer
+        scorer = self.model, self.tokenizer
         for chunk in self._search(lines, chosen, split, strict, lines_at_once):
-            yield from confidences(*given, chunk, chosen.batch_tokens)
+            yield from confidences(*scorer, chunk, chosen.batch_tokens)
 
     def check(
         self, lines: Iterable[str], *, split: bool = False, strict: bool = False
@@ -323,7 +323,7 @@ class Translator(PretrainedModel):
         unknown = Unknown(self.tokenizer.unk_id, strict)
         from_rows = self._whole(sources, "source ", unknown)
         to_rows = self._whole(targets, "target ", unknown)
-        found = [
+        scores = [
             ForcedScore(sum(row), token_labels(self.tokenizer.target, target), row)
             for target, row in zip(
                 to_rows,
@@ -332,7 +332,7 @@ class Translator(PretrainedModel):
             )
         ]
         unknown.warn()
-        return found[0] if isinstance(src, str) else found
+        return scores[0] if isinstance(src, str) else scores
 
     def attention(
         self, src: str, tgt: str | None = None, *, strict: bool = False
@@ -363,7 +363,7 @@ class Translator(PretrainedModel):
     ) -> list[list[int]]:
         """Ids of the texts of one side, "source " or "target ", none of them blank."""
         limit = self.model.config.max_length
-        return whole_rows(self.tokenizer, texts, limit, unknown, side)
+        return encode_untruncated(self.tokenizer, texts, limit, unknown, side)
 
     def _stream(
         self,
@@ -376,9 +376,9 @@ class Translator(PretrainedModel):
         """The translations of each line, best first."""
         for chunk in self._search(lines, options, split, strict, lines_at_once):
             for line, parts in chunk:
-                each = [to_translations(found, self.tokenizer) for _, found in parts]
+                each = [to_translations(hypotheses, self.tokenizer) for _, hypotheses in parts]
                 yield [
-                    replace(one, text=put_back(one.text, line, self.tokenizer))
+                    replace(one, text=restore_unknown(one.text, line, self.tokenizer))
                     for one in join_parts(each)
                 ]
 
@@ -389,16 +389,16 @@ class Translator(PretrainedModel):
         split: bool,
         strict: bool,
         lines_at_once: int,
-    ) -> Iterator[list[Found]]:
+    ) -> Iterator[list[RowHypotheses]]:
         """What was found for each row of each line, so many lines at a time."""
         unknown, number = Unknown(self.tokenizer.unk_id, strict), 1
         try:
             for chunk in in_chunks(lines, lines_at_once):
                 parts = self._rows(chunk, unknown, split, number)
                 rows = [row for part in parts for row in part]
-                found = iter(self.engine.search(rows, options) if rows else [])
+                hypotheses = iter(self.engine.search(rows, options) if rows else [])
                 ready = [
-                    (line, [(row, next(found)) for row in part])
+                    (line, [(row, next(hypotheses)) for row in part])
                     for line, part in zip(chunk, parts, strict=True)
                 ]
                 warn_of_cuts(ready, number)

@@ -37,7 +37,7 @@ from annotated_transformer.after.classifier import (
     Rows,
     pieces,
     probabilities_of,
-    read_whole,
+    read_long,
     reliability,
 )
 from annotated_transformer.after.text_classification import (
@@ -204,7 +204,7 @@ def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
     if "reads" not in case:
         return result
     result |= {"architecture": config.to_dict()}
-    result |= reviews.scores(read_whole(model, rows["test"]))
+    result |= reviews.scores(read_long(model, rows["test"]))
     result["cut"] = reviews.scores(probabilities_of(model, rows["test"]))
     trained = TextClassifier(model.cpu(), reviews.start.tokenizer)
     asked = trained.probabilities(PHRASES)[:, 1].tolist()

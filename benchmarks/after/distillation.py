@@ -34,7 +34,7 @@ from annotated_transformer.data.text_files import read_lines
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.decoding.model_search import ModelSearch
 from annotated_transformer.decoding.options import SearchOptions
-from annotated_transformer.files import write_whole
+from annotated_transformer.files import write_file
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
@@ -84,7 +84,7 @@ def texts() -> dict[str, Pairs]:
         rows = DistilledPairs(people, TEACHER, teacher).distilled
         lines = "".join(f"{source}\t{output}\n" for source, output in rows)
         FOLDER.mkdir(parents=True, exist_ok=True)
-        write_whole(kept, lines.encode())
+        write_file(kept, lines.encode())
     both = (line.partition("\t") for line in read_lines(kept))
     return {PEOPLE: people, TAUGHT: [(source, output) for source, _, output in both]}
 

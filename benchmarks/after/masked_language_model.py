@@ -42,7 +42,7 @@ from sklearn.preprocessing import StandardScaler
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from annotated_transformer.after.classifier import Rows, pieces, read_whole
+from annotated_transformer.after.classifier import Rows, pieces, read_long
 from annotated_transformer.after.mask_filling import (
     MaskedLanguageModelTask,
     MaskedTraining,
@@ -250,7 +250,7 @@ def fine_tune(
     found["curve"] = [[round(loss, 4), share] for loss, share in curve]
     found["valid"] = max(share for _, share in curve)
     if seed != TRIAL_SEED:
-        answers = read_whole(model, reviews.test_rows).argmax(-1)
+        answers = read_long(model, reviews.test_rows).argmax(-1)
         found["test"] = right(answers, reviews.test)
     return found
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from annotated_transformer.cli.dry_run import rehearse
+from annotated_transformer.cli.dry_run import try_recipe
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pairs import parallel_files
 from annotated_transformer.data.published_files import data_files, find_file
@@ -79,7 +79,7 @@ def dry_run(name: str) -> dict:
     what, pairs = sample(name, plan)
     valid = load_corpus(plan.corpus, plan.valid_split, plan.src, plan.tgt)
     with tempfile.TemporaryDirectory() as scratch:
-        found = rehearse(plan, Path(scratch) / "run", pairs, valid, "cpu")
+        found = try_recipe(plan, Path(scratch) / "run", pairs, valid, "cpu")
     return {"trained on": what} | found
 
 

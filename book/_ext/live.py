@@ -30,7 +30,7 @@ def write_weights(app) -> None:
     """
     if str(ROOT) not in sys.path:
         sys.path.append(str(ROOT))
-    from annotated_transformer.files import write_whole
+    from annotated_transformer.files import write_file
     from annotated_transformer.model_names import MODELS
     from tools.live import write
 
@@ -38,9 +38,9 @@ def write_weights(app) -> None:
         out = Path(app.outdir, "_static", "live")
         write(MODELS / MODEL, out)
         view = ROOT / "annotated_transformer" / "attention.js"
-        write_whole(out / view.name, view.read_bytes())
+        write_file(out / view.name, view.read_bytes())
         run = (ROOT / "results" / "model" / "first-run.json").read_bytes()
-        write_whole(out / "first-run.js", b"Live.first = " + run.rstrip() + b";\n")
+        write_file(out / "first-run.js", b"Live.first = " + run.rstrip() + b";\n")
 
 
 def load_scripts(app, pagename: str, templatename: str, context: dict, doctree) -> None:

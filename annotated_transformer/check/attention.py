@@ -114,13 +114,13 @@ def _weights_masked(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
     hidden = weights.masked_fill(mask, 0).amax(dim=(0, 2))
     position = int(hidden.argmax())
-    given = f"position {position} still gives {hidden[position]:.2f} to the padding"
+    leak = f"position {position} still gives {hidden[position]:.2f} to the padding"
     sums, free = weights.sum(-1), scores.softmax(-1)
     match(
         weights,
         {
-            f"The mask changes nothing: {given}.": free,
-            "The mask is the wrong way round: True means “may attend”, so hide where "
+            f"The mask changes nothing: {leak}.": free,
+            "The mask is inverted: True means “may attend”, so hide where "
             "it is False, with masked_fill(~mask, −inf).": scores.masked_fill(
                 mask, -math.inf
             ).softmax(-1),
@@ -128,14 +128,14 @@ def _weights_masked(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -
             f"sum to {sums[0, 0]:.2f}: mask the scores before the softmax, not the "
             "weights after it.": free * mask,
             "Each row should sum to one over the keys that it may see, "
-            f"but {given}: a score of 0 isn't nothing, since e⁰ is 1; write −inf.": (
+            f"but {leak}: a score of 0 isn't nothing, since e⁰ is 1; write −inf.": (
                 scores * mask
             ).softmax(-1),
         },
     )
     require(
         hidden[position] < 1e-4,
-        f"Each row should sum to one over the keys that it may see, but {given}: write "
+        f"Each row should sum to one over the keys that it may see, but {leak}: write "
         "−inf into the scores before the softmax.",
     )
     _same_weights(weights, scores.masked_fill(~mask, -math.inf).softmax(-1))
@@ -191,7 +191,7 @@ def padding_mask(part: Part) -> str:
     match(
         spread,
         {
-            "The mask is the wrong way round: True means “may attend”, so it is True "
+            "The mask is inverted: True means “may attend”, so it is True "
             "at real tokens, ids != pad_id.": ~right,
             "The mask takes 0 for padding; compare with pad_id.": (ids != 0)[
                 :, None, None
@@ -216,7 +216,7 @@ def causal_mask(part: Part) -> str:
         {
             "The mask shows the future: position 0 may see 3, and 3 may not see 0; the "
             "True half is the lower one, tril().": everything.triu(),
-            "The mask is the wrong way round: it is True at the future, which is to be "
+            "The mask is inverted: it is True at the future, which is to be "
             "hidden.": everything.triu(1),
             "The diagonal is False, so position 0 sees nothing at all: a position may "
             "attend to itself.": everything.tril(-1),
@@ -256,7 +256,7 @@ def multi_head_attention(part: Part) -> str:
     masked = [forward(x, given, mask) for given in (memory, disturb(memory, 6))]
     require(
         changed(masked[0], forward(x, disturb(memory, 0), mask)),
-        "The mask is upside down: True means that a query may attend to a key.",
+        "The mask is inverted: True means that a query may attend to a key.",
     )
     require(
         not changed(*masked),
