@@ -27,7 +27,7 @@ from .training.checkpoint import (
     save_model,
 )
 
-Model = TypeVar("Model", bound="PretrainedModel")
+PretrainedT = TypeVar("PretrainedT", bound="PretrainedModel")
 
 
 class PretrainedModel:
@@ -58,14 +58,14 @@ class PretrainedModel:
 
     @classmethod
     def from_pretrained(
-        cls: type[Model],
+        cls: type[PretrainedT],
         name: str | Path,
         *,
         device: str | torch.device | None = None,
         dtype: str | None = None,
         revision: str | None = None,
         **options: Any,
-    ) -> Model:
+    ) -> PretrainedT:
         """Open a model by a name that `find_folder` knows; `load` says the rest.
 
         `options` are those of the class. Raises: UserError naming what is missing,
@@ -90,12 +90,12 @@ class PretrainedModel:
 
     @classmethod
     def open(
-        cls: type[Model],
+        cls: type[PretrainedT],
         saved: "SavedModel",
         device: torch.device,
         dtype: str,
         **options: Any,
-    ) -> Model:
+    ) -> PretrainedT:
         """The model of a folder. Raises: UserError as `from_pretrained`."""
         if options:
             raise UserError(
@@ -175,7 +175,7 @@ class PretrainedModel:
             "name: the command evaluate scores translations"
         )
 
-    def to(self: Model, device: str | torch.device) -> Model:
+    def to(self: PretrainedT, device: str | torch.device) -> PretrainedT:
         """Move the model to a device; returns itself. Raises: UserError."""
         self.model.to(find_device(device))
         return self
@@ -255,7 +255,8 @@ def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
         )
     if str(model_type) not in HOMES:
         raise UserError(
-            f"{folder} holds a model of type {model_type!r}: {nearest(model_type, HOMES)}"
+            f"{folder} holds a model of type {model_type!r}: "
+            f"{nearest(model_type, HOMES)}"
         )
     return SavedModel(str(name), folder, config)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from annotated_transformer.files import read_json, write_json, write_file
+from annotated_transformer.files import read_json, write_file, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

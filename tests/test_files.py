@@ -9,11 +9,11 @@ import pytest
 
 from annotated_transformer.errors import UserError, nearest
 from annotated_transformer.files import (
+    new_folder,
     read_json,
     sweep,
-    new_folder,
-    write_json,
     write_file,
+    write_json,
 )
 
 

@@ -182,7 +182,9 @@ def test_rare_pieces_leave_the_vocabulary_and_the_rest_goes_on(tmp_path, monkeyp
     assert whole.tokenizer.source.get_vocab() == before.tokenizer.source.get_vocab()
     assert whole.tokenizer.source_tokens(rare) == shorter[1]
     assert whole.tokenizer.target_tokens(rare) == shorter[0]
-    turned = InitFrom("", whole.model, whole.tokenizer).in_direction("de", "en").tokenizer
+    turned = (
+        InitFrom("", whole.model, whole.tokenizer).in_direction("de", "en").tokenizer
+    )
     assert (turned.source, turned.target) == (
         whole.tokenizer.target,
         whole.tokenizer.source,

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['STACKS', 'Rows', 'mean_over_words', 'ClassifierConfig', 'NoAttention', 'PlainAttention', 'ClassifierModel', 'shorten',
-           'classifier_batches', 'probabilities_of', 'class_loss', 'pieces', 'read_whole', 'reliability']
+           'classifier_batches', 'probabilities_of', 'class_loss', 'pieces', 'read_long', 'reliability']
 
 # %% ../../nbs/after/classifier.ipynb #cls-imports
 #| code-fold: true
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..before.self_attention import simple_self_attention
 from ..data.batching import pad_rows
 from ..data.labelled_texts import check_classes
-from ..errors import check_choice, check_whole
+from ..errors import check_choice, check_integer
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig
 from ..model.embedding import Embedding
@@ -58,8 +58,8 @@ class ClassifierConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "vocab_size", least=UNK + 1)
-        check_whole(self, "max_length", below=2**20)
+        check_integer(self, "vocab_size", least=UNK + 1)
+        check_integer(self, "max_length", below=2**20)
         check_choice(self, "attention", ("none", "plain", "learned"))
         check_classes(self.classes)
 
@@ -160,12 +160,12 @@ def probabilities_of(
     device, most = model.output.weight.device, model.config.max_length
     rows = [shorten(row, most) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    found = torch.zeros(len(rows), len(model.config.classes))
+    probabilities = torch.zeros(len(rows), len(model.config.classes))
     for start in range(0, len(order), batch):
         picked = order[start : start + batch]
         ids = pad_rows([rows[i] for i in picked], device)
-        found[picked] = model(ids).softmax(dim=-1).cpu()
-    return found
+        probabilities[picked] = model(ids).softmax(dim=-1).cpu()
+    return probabilities
 
 # %% ../../nbs/after/classifier.ipynb #cls-fit
 def class_loss(
@@ -173,8 +173,8 @@ def class_loss(
 ) -> Float[Tensor, ""]:
     """The cross-entropy of the class of each text, in nats, summed."""
     ids, classes = batch.to(next(model.parameters()).device)
-    given = {"label_smoothing": smoothing, "reduction": "sum"}
-    return F.cross_entropy(model(ids), classes, **given)
+    options = {"label_smoothing": smoothing, "reduction": "sum"}
+    return F.cross_entropy(model(ids), classes, **options)
 
 # %% ../../nbs/after/classifier.ipynb #cls-pieces
 def pieces(ids: list[int], most: int) -> Rows:
@@ -182,12 +182,12 @@ def pieces(ids: list[int], most: int) -> Rows:
     equally long.
     """
     count = -(-len(ids) // most)
-    places = [i * len(ids) // count for i in range(count + 1)]
-    return [ids[a:b] for a, b in zip(places, places[1:], strict=False)]
+    starts = [i * len(ids) // count for i in range(count + 1)]
+    return [ids[a:b] for a, b in zip(starts, starts[1:], strict=False)]
 
 
 @torch.no_grad()
-def read_whole(
+def read_long(
     model: ClassifierModel, rows: Rows, batch: int = 64
 ) -> Float[Tensor, "texts classes"]:
     """The probability of each class, with long texts read to the end, in pieces.
@@ -198,13 +198,13 @@ def read_whole(
     device, most = model.output.weight.device, model.config.max_length
     cut = [(i, piece) for i, row in enumerate(rows) for piece in pieces(row, most)]
     cut.sort(key=lambda each: len(each[1]))
-    found = torch.zeros(len(rows), len(model.config.classes))
+    totals = torch.zeros(len(rows), len(model.config.classes))
     for start in range(0, len(cut), batch):
         owners, parts = zip(*cut[start : start + batch], strict=True)
         scores = model(pad_rows(parts, device)).cpu()
         lengths = torch.tensor([len(part) for part in parts])
-        found.index_add_(0, torch.tensor(owners), scores * lengths[:, None])
-    return (found / torch.tensor([len(row) for row in rows])[:, None]).softmax(dim=-1)
+        totals.index_add_(0, torch.tensor(owners), scores * lengths[:, None])
+    return (totals / torch.tensor([len(row) for row in rows])[:, None]).softmax(dim=-1)
 
 # %% ../../nbs/after/classifier.ipynb #cls-reliability
 def reliability(

@@ -53,12 +53,14 @@ class DistilledPairs:
         people = defaultdict(list)
         for source, target in self.pairs:
             people[source].append(target)
-        found = self.teacher.n_best(
+        n_best = self.teacher.n_best(
             list(people), n_best=self.choices, batch_tokens=16_384
         )
         made = [
             (source, nearest_output([each.text for each in outputs], references))
-            for (source, references), outputs in zip(people.items(), found, strict=True)
+            for (source, references), outputs in zip(
+                people.items(), n_best, strict=True
+            )
         ]
         return [(source, output) for source, output in made if output]
 
@@ -68,10 +70,12 @@ class DistilledPairs:
     def origin(self) -> dict[str, Any]:
         """What a run's record says of them: the teacher's name and a hash of it."""
         model, tokenizer = self.teacher.model, self.teacher.tokenizer
-        about: dict[str, Any] = {**InitFrom(self.name, model, tokenizer).describe()}
+        description: dict[str, Any] = {
+            **InitFrom(self.name, model, tokenizer).describe()
+        }
         if self.choices > 1:
-            about["choices"] = self.choices
-        return {"teacher": about}
+            description["choices"] = self.choices
+        return {"teacher": description}
 
 # %% ../../nbs/after/distillation.ipynb #dist-varied
 def with_teacher(

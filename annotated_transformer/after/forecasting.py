@@ -147,7 +147,9 @@ class SeriesForecaster(PretrainedModel):
         with torch.no_grad():
             forecast = forecaster(self.model)(values.T)
         check_numbers(forecast)
-        return forecast.T * torch.tensor(self.scale.spread) + torch.tensor(self.scale.mean)
+        return forecast.T * torch.tensor(self.scale.spread) + torch.tensor(
+            self.scale.mean
+        )
 
     def standardised(self, series: Any) -> Float[Tensor, "time channel"]:
         """A series in the units of the model. Raises: UserError for other columns."""

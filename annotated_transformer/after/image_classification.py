@@ -106,8 +106,8 @@ class ImageClassifier(PretrainedModel):
                 f"the test images have a class {highest} and the model knows 0 to "
                 f"{known - 1}: they belong to another set"
             )
-        probabilities = self.probabilities(test.images).argmax(-1)
-        wrong, count = int((probabilities != test.labels).sum()), len(test)
+        predicted = self.probabilities(test.images).argmax(-1)
+        wrong, count = int((predicted != test.labels).sum()), len(test)
         return {"accuracy": 1 - wrong / count, "wrong": wrong, "images": count}
 
 

@@ -24,7 +24,7 @@ from ..data.text_tokenizer import TextTokenizer
 from ..decoding.checks import check_numbers
 from ..decoding.options import SearchOptions, random_numbers
 from ..decoding.search import sampling_distribution
-from ..errors import UserError, check_whole
+from ..errors import UserError, check_integer
 from ..model.attention import causal_mask
 from ..model.cache import KVCache
 from ..model.config import StackConfig
@@ -49,8 +49,8 @@ class LanguageModelConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "vocab_size")
-        check_whole(self, "max_length", below=2**20)
+        check_integer(self, "vocab_size")
+        check_integer(self, "max_length", below=2**20)
 
 # %% ../../nbs/after/language_model.ipynb #lm-step
 def layer_step(
@@ -176,13 +176,13 @@ def token_losses(
     length = model.config.max_length
     if not 0 <= overlap < length:
         raise UserError(f"overlap is {overlap}: it must be from 0 to {length - 1}")
-    ids, found = ids.to(model.embedding.weight.device), []
+    ids, losses = ids.to(model.embedding.weight.device), []
     for start in range(0, len(ids) - 1 - overlap, length - overlap):
         cut = ids[start : start + length + 1]
         logits = model(cut[None, :-1])[0]
         nats = F.cross_entropy(logits, cut[1:], reduction="none")
-        found.append(nats[overlap if start else 0 :])
-    return torch.cat(found) if found else ids.new_zeros(0, dtype=torch.float32)
+        losses.append(nats[overlap if start else 0 :])
+    return torch.cat(losses) if losses else ids.new_zeros(0, dtype=torch.float32)
 
 # %% ../../nbs/after/language_model.ipynb #lm-generate
 @torch.inference_mode()
@@ -254,8 +254,8 @@ class KneserNey:
     def bits_per_character(self, text: str) -> float:
         """The mean of −log₂ p over a text."""
         reach = len(self.levels) - 1
-        places = range(len(text))
+        positions = range(len(text))
         chances = (
-            self.probability(text[max(0, i - reach) : i], text[i]) for i in places
+            self.probability(text[max(0, i - reach) : i], text[i]) for i in positions
         )
         return -sum(map(math.log2, chances)) / len(text)

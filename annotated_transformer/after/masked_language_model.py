@@ -31,7 +31,7 @@ from ..data.batching import pad_rows
 from ..data.labelled_texts import Examples
 from ..data.text_tokenizer import encode_texts
 from ..data.tokenizer import train_bpe
-from ..errors import UserError, check_whole
+from ..errors import UserError, check_integer
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig
 from ..model.embedding import Embedding
@@ -59,8 +59,8 @@ class MaskedLanguageModelConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "vocab_size", least=UNK + 3)
-        check_whole(self, "max_length", below=2**20)
+        check_integer(self, "vocab_size", least=UNK + 3)
+        check_integer(self, "max_length", below=2**20)
 
     @property
     def mask_id(self) -> int:

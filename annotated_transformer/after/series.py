@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.series import Series
-from ..errors import UserError, check_whole
+from ..errors import UserError, check_integer
 from ..model.config import StackConfig
 from ..model.layers import Encoder
 from ..model.position import LearnedPositions
@@ -84,13 +84,13 @@ def forecast_errors(
     first that is to be forecast.
     """
     squared = absolute = 0.0
-    found = windows(values, context, horizon)[::stride]
-    for part in found.split(64):
+    pieces = windows(values, context, horizon)[::stride]
+    for part in pieces.split(64):
         rows = part.flatten(0, 1)
         gap = forecast(rows[:, :context]) - rows[:, context:]
         squared += gap.square().sum().item()
         absolute += gap.abs().sum().item()
-    count = found.size(0) * found.size(1) * horizon
+    count = pieces.size(0) * pieces.size(1) * horizon
     return squared / count, absolute / count
 
 # %% ../../nbs/after/series.ipynb #series-code-naive
@@ -145,9 +145,11 @@ def tuned_ridge(
         train, valid, *_ = split_series(series, context, horizon)
         ridge = Ridge(train, context, horizon)
         for penalty in PENALTIES:
-            found = ridge.forecaster(penalty, horizon)
-            error, _ = forecast_errors(found, valid, context, horizon, stride=8)
-            best = min(best, (error, context, penalty, found), key=lambda each: each[0])
+            forecaster = ridge.forecaster(penalty, horizon)
+            error, _ = forecast_errors(forecaster, valid, context, horizon, stride=8)
+            best = min(
+                best, (error, context, penalty, forecaster), key=lambda each: each[0]
+            )
     return best[3], best[1], best[2]
 
 # %% ../../nbs/after/series.ipynb #series-code-config
@@ -171,8 +173,8 @@ class SeriesConfig(StackConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("context", "patch", "horizon"):
-            check_whole(self, name, below=2**20)
-        check_whole(self, "stride", least=0, below=2**20)
+            check_integer(self, name, below=2**20)
+        check_integer(self, "stride", least=0, below=2**20)
         beyond = self.context - self.patch
         if beyond < 0 or beyond % self.between or self.context < 2:
             raise UserError(
@@ -228,20 +230,20 @@ def window_batches(
 ) -> Iterator[TensorBatch]:
     """Batches of windows drawn at random from all places and channels, for ever."""
     generator = torch.Generator().manual_seed(seed)
-    found = windows(values, config.context, config.horizon)
+    pieces = windows(values, config.context, config.horizon)
     while True:
-        places, channels = (
+        starts, channels = (
             torch.randint(0, count, (size,), generator=generator)
-            for count in found.shape[:2]
+            for count in pieces.shape[:2]
         )
-        yield TensorBatch((found[places, channels],), size * config.horizon)
+        yield TensorBatch((pieces[starts, channels],), size * config.horizon)
 
 
 def window_loss(model: SeriesTransformer, batch: TensorBatch) -> Float[Tensor, ""]:
     """The squared error of the forecasts of some windows, summed."""
-    (found,) = batch.to(model.embed.weight.device)
+    (values,) = batch.to(model.embed.weight.device)
     sizes = [model.config.context, model.config.horizon]
-    past, future = found.split(sizes, dim=1)
+    past, future = values.split(sizes, dim=1)
     return F.mse_loss(model(past), future, reduction="sum")
 
 # %% ../../nbs/after/series.ipynb #series-code-train-series

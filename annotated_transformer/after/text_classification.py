@@ -104,7 +104,9 @@ class TextClassifier(PretrainedModel):
 
         Raises: UserError for what is no text, or for a model of no numbers.
         """
-        probabilities = read_long(self.model, encode_texts(self.tokenizer, as_list(texts)))
+        probabilities = read_long(
+            self.model, encode_texts(self.tokenizer, as_list(texts))
+        )
         check_numbers(probabilities)
         return probabilities[0] if isinstance(texts, str) else probabilities
 
@@ -128,7 +130,8 @@ class TextClassifier(PretrainedModel):
                 rows.append({"class": name, "accuracy": share, "texts": len(own)})
         names = "confidence", "accuracy", "texts"
         sure = [
-            dict(zip(names, r, strict=True)) for r in reliability(probabilities, test.labels)
+            dict(zip(names, r, strict=True))
+            for r in reliability(probabilities, test.labels)
         ]
         figures = {"accuracy": right.mean().item(), "texts": len(test)}
         return figures | {"classes": rows, "calibration": sure}

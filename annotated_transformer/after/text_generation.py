@@ -170,11 +170,13 @@ class TextGenerator(PretrainedModel):
     ) -> dict[str, Any]:
         """What the held-out part of a named text costs, or a whole file."""
         own = str(data) not in TEXTS and Path(data).is_file()
-        loss = self._measure(
+        measured = self._measure(
             read_text(data) if own else load_text(str(data), root)[1], 0
         )
         names = "characters", "tokens", "nats_per_token", "bits_per_character"
-        return {name: getattr(loss, name) for name in (*names, "perplexity_per_word")}
+        return {
+            name: getattr(measured, name) for name in (*names, "perplexity_per_word")
+        }
 
 
 def new_task(

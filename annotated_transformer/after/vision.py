@@ -19,7 +19,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from ..data.images import ImageSet
-from ..errors import UserError, check_whole
+from ..errors import UserError, check_integer
 from ..model.config import StackConfig
 from ..model.layers import Encoder
 from ..model.position import LearnedPositions
@@ -35,8 +35,8 @@ def patches(
     What is lacking to a whole square at the right and at the foot is filled with 0.
     """
     height, width = images.shape[1:]
-    whole = F.pad(images, (0, -width % size, 0, -height % size))
-    rows = whole.unflatten(2, (-1, size)).unflatten(1, (-1, size))
+    padded = F.pad(images, (0, -width % size, 0, -height % size))
+    rows = padded.unflatten(2, (-1, size)).unflatten(1, (-1, size))
     return rows.transpose(2, 3).flatten(3).flatten(1, 2).float() / 127.5 - 1
 
 # %% ../../nbs/after/vision.ipynb #vision-code-config
@@ -57,7 +57,7 @@ class VisionConfig(StackConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("height", "width", "patch", "classes"):
-            check_whole(self, name, below=2**16)
+            check_integer(self, name, below=2**16)
         if (count := math.prod(self.grid)) > 4096:
             raise UserError(
                 f"images of {self.height} × {self.width} pixels give {count:,} patches "
@@ -111,11 +111,13 @@ def shifted(
     What comes in from outside is 0.
     """
     batch, height, width = images.shape
-    whole = F.pad(images, (most, most, most, most))
+    padded = F.pad(images, (most, most, most, most))
     down, right = torch.randint(0, 2 * most + 1, (2, batch), generator=generator)
     rows = down[:, None] + torch.arange(height)
     columns = right[:, None] + torch.arange(width)
-    return whole[torch.arange(batch)[:, None, None], rows[:, :, None], columns[:, None]]
+    return padded[
+        torch.arange(batch)[:, None, None], rows[:, :, None], columns[:, None]
+    ]
 
 # %% ../../nbs/after/vision.ipynb #vision-code-imageset
 def cut(images: ImageSet, share: int = 12) -> tuple[ImageSet, ImageSet]:
@@ -169,9 +171,9 @@ def attention_maps(
 
     What it gives to itself is left out, and the rest sums to one.
     """
-    x, found = model.tokens(images), []
+    x, maps = model.tokens(images), []
     for layer in model.encoder.layers:
         weights = layer.self_attention.weights(x, x)[:, :, 0, 1:]
-        found.append(weights / weights.sum(-1, keepdim=True))
+        maps.append(weights / weights.sum(-1, keepdim=True))
         x = layer(x)
-    return torch.stack(found, dim=1).unflatten(-1, model.config.grid)
+    return torch.stack(maps, dim=1).unflatten(-1, model.config.grid)

@@ -10,12 +10,12 @@ What counts is behaviour: attributes have the names that you like, linear layers
 or none, weights any start.
 """
 
-from .file import CHECKS as CHECKS
-from .file import progress as progress
 from .attention import attention as attention
 from .attention import causal_mask as causal_mask
 from .attention import multi_head_attention as multi_head_attention
 from .attention import padding_mask as padding_mask
+from .file import CHECKS as CHECKS
+from .file import progress as progress
 from .learning import greedy_search as greedy_search
 from .learning import smoothed_cross_entropy as smoothed_cross_entropy
 from .learning import training_step as training_step

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from .opening import open_translator
 from .recipe import Pairs
 from .streams import echo
-from .training import Record
 
 if TYPE_CHECKING:
+    from ..training.log import Record
     from ..training.recipes import Recipe
     from ..training.run import Run
     from ..translation.prepared_data import InitFrom
@@ -50,7 +50,8 @@ def try_recipe(
     few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
     draft, new = folder / ".dry-run", not folder.exists()
     try:
-        run = prepare(shortened(plan), draft, few, some, records.append, device, start, True)
+        small = shortened(plan)
+        run = prepare(small, draft, few, some, records.append, device, start, True)
         if fit(run) == "interrupted":
             raise KeyboardInterrupt
         if not run.world.first:
@@ -69,7 +70,7 @@ def try_recipe(
                 folder.rmdir()
 
 
-def findings(plan: "Recipe", run: "Run", records: list[Record]) -> Findings:
+def findings(plan: "Recipe", run: "Run", records: list["Record"]) -> Findings:
     """What a dry run tells of the whole one: sizes in bytes, and the losses."""
     import torch
 

@@ -12,7 +12,7 @@ from ..data.text_files import read_lines
 from ..errors import UserError
 from ..model_names import SHIPPED
 from .opening import open_translator
-from .options import BEAM, COMPUTE, Corpus, Options, ModelName, Root, app, with_groups
+from .options import BEAM, COMPUTE, Corpus, ModelName, Options, Root, app, with_groups
 from .streams import echo, files_of, validate_outputs
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def write_scores(
     record: Path | None,
 ) -> None:
     """Print the scores, and write the translations and the scores where asked."""
-    from ..files import write_json, write_file
+    from ..files import write_file, write_json
     from ..translation.scores import format_scores, scores
 
     results = scores(outputs, references, language)

@@ -16,9 +16,9 @@ from .options import (
     SAMPLING,
     TRAINING,
     Device,
-    Options,
     Group,
     Input,
+    Options,
     Root,
     Text,
     Trained,
@@ -109,10 +109,14 @@ def add_evaluate(group: typer.Typer, kind: ModelType) -> None:
 
 def figures(metrics: dict[str, Any]) -> Iterator[str]:
     """What `evaluate` returns as lines: numbers first, then tables."""
-    numbers = {name: each for name, each in metrics.items() if not isinstance(each, list)}
+    numbers = {
+        name: each for name, each in metrics.items() if not isinstance(each, list)
+    }
     for name, value in numbers.items():
         yield f"{name.replace('_', ' '):<22}{shown(value):>12}"
-    for rows in (each for name, each in metrics.items() if name not in numbers and each):
+    for rows in (
+        each for name, each in metrics.items() if name not in numbers and each
+    ):
         table = [[*rows[0]], *([shown(cell) for cell in row.values()] for row in rows)]
         first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
         for head, *cells in table:
@@ -167,7 +171,7 @@ def add_use(
     options = options_of(function, kind) | {"device": (Device, None)}
 
     @group.command(function.__name__, help=cleandoc(str(function.__doc__)))
-    @with_groups(given=options)
+    @with_groups(values=options)
     def use(*, values: Options) -> None:
         name, device = values.pop("model"), values.pop("device")
         path = values.get("input")

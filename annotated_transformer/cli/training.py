@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.progress import (
     BarColumn,
@@ -21,9 +21,8 @@ from .options import console
 from .streams import echo_on
 
 if TYPE_CHECKING:
+    from ..training.log import Record
     from ..training.run import Run
-
-Record = dict[str, Any]  # a line of a run's log
 
 
 def use_threads(threads: int | None, device: str | None) -> None:
@@ -81,7 +80,7 @@ def train_run(run: "Run", logger: str | None = None) -> int:
     write = open_logger(logger, run.folder)
     with shown(run.config.steps) as show:
 
-        def report(record: Record) -> None:
+        def report(record: "Record") -> None:
             show(record)
             write(record)
 
@@ -96,7 +95,7 @@ def train_run(run: "Run", logger: str | None = None) -> int:
 
 
 @contextmanager
-def shown(steps: int) -> Iterator[Callable[[Record], None]]:
+def shown(steps: int) -> Iterator[Callable[["Record"], None]]:
     """What shows the records of a log: as lines, or on a terminal as a bar with the
     loss, the speed and the time left.
     """
@@ -104,7 +103,7 @@ def shown(steps: int) -> Iterator[Callable[[Record], None]]:
 
     if not console.is_terminal:
 
-        def echo_record(record: Record) -> None:
+        def echo_record(record: "Record") -> None:
             if record["event"] != "progress":
                 echo_on(as_line(record))
 
@@ -113,7 +112,7 @@ def shown(steps: int) -> Iterator[Callable[[Record], None]]:
     columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}")
     bar = Progress("step", *columns, TimeRemainingColumn(), console=console)
 
-    def show(record: Record) -> None:
+    def show(record: "Record") -> None:
         step = record["step"]
         if not bar.tasks:  # a resumed run begins where it stopped
             bar.add_task("", total=steps, completed=step, note="")

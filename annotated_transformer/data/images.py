@@ -70,8 +70,8 @@ def read_image_set(images: Path, labels: Path) -> ImageSet:
     for path, tensor, wanted in ((images, pixels, 3), (labels, classes, 1)):
         if tensor.dim() != wanted:
             raise UserError(
-                f"{path} has {tensor.dim()} axes where {wanted} are wanted: grey images "
-                "take 3 and labels 1"
+                f"{path} has {tensor.dim()} axes where {wanted} are wanted: grey "
+                "images take 3 and labels 1"
             )
     if len(pixels) != len(classes):
         raise UserError(
@@ -100,8 +100,8 @@ def read_idx(path: Path) -> UInt8[Tensor, "..."]:
         count = math.prod(shape)
         if count > MOST_DOWNLOAD_BYTES:
             raise UserError(
-                f"{path} announces {count:,} bytes, more than {MOST_DOWNLOAD_BYTES:,}: take a "
-                "smaller file"
+                f"{path} announces {count:,} bytes, more than {MOST_DOWNLOAD_BYTES:,}: "
+                "take a smaller file"
             )
         data = stream.read(count + 1)
     if len(data) != count or not count:

@@ -19,7 +19,7 @@ from tokenizers import (
 )
 
 from ..errors import UserError
-from ..files import CARD, read_card, read_json, write_json, write_file
+from ..files import CARD, read_card, read_json, write_file, write_json
 from ..model.config import BOS, EOS, PAD, UNK
 from .tidying import ADDRESS, HIDDEN, tidied
 from .tokenizer_files import (

@@ -160,7 +160,9 @@ SLOTS: dict[str, Slot] = {
     "ago": Slot(_SPAN, partial(grammar.relative, -1)),
     # amounts
     "percent": Slot(choices("percent", range(1, 1001)), grammar.percent),
-    "measure": Slot(choices("measure", _UNITS, [*_TENTHS, *_INTEGERS]), grammar.measure),
+    "measure": Slot(
+        choices("measure", _UNITS, [*_TENTHS, *_INTEGERS]), grammar.measure
+    ),
     "money": Slot(choices("money", _MONEY, range(2, 1000)), grammar.money),
     "price": Slot(choices("price", _SIGNED, range(1, 100_000)), grammar.price),
     "kilograms": amounts("mass-kilogram", range(11, 1000)),

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from ..files import check_regular, read_json, new_folder, write_json
+from ..files import check_regular, new_folder, read_json, write_json
 from ..model.config import BOS, PAD
 from .pair_tokenizer import PairTokenizer
 
 SIDES = ("src", "tgt")
-ARRAYS = {f"{side}.{name}" for side in SIDES for name in ("tokens", "offsets.npy")}
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,9 +129,9 @@ def check_vocabulary(
         asked = size, config.eos_id, config.pad_id, tokenizer.unk_id
         if stored != asked or side.names.keys() != set(range(size)):
             raise UserError(
-                f"{folder}: the {name} vocabulary has {stored} and the model {asked} as "
-                "number of tokens and ids of </s>, <pad> and <unk>: they don't belong "
-                "together"
+                f"{folder}: the {name} vocabulary has {stored} and the model {asked} "
+                "as number of tokens and ids of </s>, <pad> and <unk>: they don't "
+                "belong together"
             )
 
 

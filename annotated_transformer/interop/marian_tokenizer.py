@@ -6,7 +6,7 @@ from typing import Any
 
 from ..data.pair_tokenizer import CONTROLS, PairTokenizer
 from ..errors import UserError, nearest
-from ..files import read_bytes, read_json, write_json, write_file
+from ..files import read_bytes, read_json, write_file, write_json
 from .extras import needed
 
 

@@ -166,7 +166,9 @@ def marian_weights(model: Transformer) -> dict[str, Tensor]:
     wide = widen_heads(weights_of(model), config)
     parameters = reorder_stream(wide, sines_first(config.d_model))
     for name in [name for name in parameters if ".W_" in name and "attention" in name]:
-        parameters.setdefault(name.replace("weight", "bias"), torch.zeros(config.d_model))
+        parameters.setdefault(
+            name.replace("weight", "bias"), torch.zeros(config.d_model)
+        )
     parameters.setdefault("logits_bias", torch.zeros(config.tgt_vocab_size))
     stored = partial(marian_stored, shared_vocab=config.shared_vocab)
     published = WeightMapping(parameters, stored).to_published(parameters)

@@ -171,7 +171,9 @@ def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
     with torch.inference_mode():
         outputs = dict(zip(names, encoder(ids), strict=False))
     inputs = {"token": ids[:, 0]} | {name: outputs[name] for name in names[1:]}
-    inputs |= {name: outputs[f"memory_{name}"][..., :2, :] for name in ("keys", "values")}
+    inputs |= {
+        name: outputs[f"memory_{name}"][..., :2, :] for name in ("keys", "values")
+    }
     varying: dict[str, dict[int, Any]] = {
         "ids": {0: batch, 1: src},
         "token": {0: batch},

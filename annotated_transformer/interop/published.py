@@ -77,7 +77,9 @@ class WeightMapping(dict[str, Stored]):
     def __init__(self, names: Iterable[str], stored: Callable[[str], Stored]):
         super().__init__({name: stored(name) for name in names})
 
-    def from_published(self, published: dict[str, Tensor], folder: Path) -> dict[str, Tensor]:
+    def from_published(
+        self, published: dict[str, Tensor], folder: Path
+    ) -> dict[str, Tensor]:
         """Our tensors, taken from theirs.
 
         Raises: UserError naming the first that is missing or unknown.

@@ -107,7 +107,9 @@ class PublishedTextModel(PretrainedModel):
         config, layout = self.config, self.layout
         head = CLASSES[config.model_type]
         values = {"model_type": config.model_type, "architectures": [head]}
-        values |= {name: getattr(config, field) for name, field in layout.settings.items()}
+        values |= {
+            name: getattr(config, field) for name, field in layout.settings.items()
+        }
         parameters = self.model.named_parameters()
         weights = {name: each.detach().to("cpu", dtype) for name, each in parameters}
         tensors = WeightMapping(weights, layout.stored).to_published(weights)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .. import __version__
 from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer
 from ..errors import UserError
-from ..files import check_regular, read_json, new_folder, write_json
+from ..files import check_regular, new_folder, read_json, write_json
 from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
 from ..model.memory import check_free, check_memory
@@ -206,12 +206,12 @@ def count_tensors(folder: Path) -> int:
             return len(file.keys())
 
 
-Model = TypeVar("Model", bound=nn.Module)
+ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
 def empty_model(
-    make: Callable[[Any], Model], config: Any, weights: dict[str, Tensor], folder: Path
-) -> Model:
+    make: Callable[[Any], ModelT], config: Any, weights: dict[str, Tensor], folder: Path
+) -> ModelT:
     """The model that `make` makes of a configuration, on `meta`: it takes no memory.
 
     Raises: UserError for more layers than tensors, which even `meta` can't build.
@@ -222,8 +222,8 @@ def empty_model(
 
 
 def build_model(
-    make: Callable[[Any], Model], config: Any, weights: dict[str, Tensor], folder: Path
-) -> Model:
+    make: Callable[[Any], ModelT], config: Any, weights: dict[str, Tensor], folder: Path
+) -> ModelT:
     """The model that `make` makes of a configuration, filled, in evaluation mode.
 
     Unless the formula says that its size is right, it is made on `meta` first (which

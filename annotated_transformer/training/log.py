@@ -72,7 +72,9 @@ class Log:
         too large or none.
         """
         there = os.path.lexists(self.path)
-        *lines, _ = read_bytes(self.path, MOST_LOG_BYTES).split(b"\n") if there else [b""]
+        *lines, _ = (
+            read_bytes(self.path, MOST_LOG_BYTES).split(b"\n") if there else [b""]
+        )
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import UserError
 from ..files import remove_folder
 from .checkpoint import adam_moments, checkpoints, load_checkpoint, write_checkpoint
-from .distributed import shard_like, gather
+from .distributed import gather, shard_like
 
 if TYPE_CHECKING:
     from .run import Run

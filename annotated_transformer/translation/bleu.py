@@ -196,7 +196,7 @@ def swap_differences(
         )
         for side in (first, second)
     ]
-    moved, coins, found = rows[1] - rows[0], np.random.default_rng(seed), []
+    moved, coins, differences = rows[1] - rows[0], np.random.default_rng(seed), []
     for _ in range(samples):
         swapped = coins.integers(2, size=len(moved)) @ moved
         values = []
@@ -212,5 +212,5 @@ def swap_differences(
                     )
                 )
             )
-        found.append(values[1] - values[0])
-    return found
+        differences.append(values[1] - values[0])
+    return differences

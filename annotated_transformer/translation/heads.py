@@ -50,10 +50,10 @@ def share_at(
 Links = set[tuple[int, int]]  # word of the source, word of the target, from 0
 
 
-def alignment_error_rate(found: Sequence[Links], wanted: Sequence[Links]) -> float:
+def alignment_error_rate(predicted: Sequence[Links], wanted: Sequence[Links]) -> float:
     """1 − 2·|found ∩ wanted| / (|found| + |wanted|) over all sentences."""
-    hits = sum(len(f & w) for f, w in zip(found, wanted, strict=True))
-    return 1 - 2 * hits / (sum(map(len, found)) + sum(map(len, wanted)))
+    hits = sum(len(f & w) for f, w in zip(predicted, wanted, strict=True))
+    return 1 - 2 * hits / (sum(map(len, predicted)) + sum(map(len, wanted)))
 
 # %% ../../nbs/translation/heads.ipynb #inside-26
 def words_of_tokens(tokens: Sequence[str], words: Sequence[str]) -> list[int]:

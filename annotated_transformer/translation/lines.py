@@ -153,7 +153,9 @@ def source_rows(
         if split and len(row) > limit:
             prefix = tokenizer.prefix(text)
             sentences = split_sentences(text[len(prefix) :])
-            encoded = encode_lines(encode, [prefix + each for each in sentences], [name])
+            encoded = encode_lines(
+                encode, [prefix + each for each in sentences], [name]
+            )
             remedy = "it is one sentence, or can't be told from one, so shorten that"
         longest = max(map(len, encoded), default=0)
         if longest > limit:

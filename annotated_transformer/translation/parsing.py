@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PUNCTUATION', 'PARSING', 'MORE_TOKENS', 'Tree', 'read_trees', 'clean', 'to_tokens', 'words_for_tags', 'from_tokens',
            'is_well_formed', 'constituents', 'BracketScore', 'score_brackets', 'binary_rules', 'PCFG', 'chart_of',
-           'parse_with_grammar', 'TreeVocabulary', 'parse', 'Beginning', 'WellFormed']
+           'parse_with_grammar', 'TreeVocabulary', 'parse']
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-02
 #| code-fold: true
@@ -18,17 +18,12 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
-from ..cache import Cache
 from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError
-from ..model.config import BOS, EOS
+from ..model.config import EOS
 from ..decoding.model_search import SearchEngine
 from ..decoding.options import SearchOptions
-from ..decoding.step_model import StepModel
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-05
 @dataclass(frozen=True)
@@ -109,8 +104,8 @@ def words_for_tags(written: Sequence[str], tags: Sequence[str]) -> list[int]:
     takes = [0] * (len(written) + 1)
     matcher = SequenceMatcher(None, written, tags, autojunk=False)
     for _, first, last, start, end in matcher.get_opcodes():
-        for place in range(start, end):
-            takes[min(first + place - start, max(first, last - 1))] += 1
+        for position in range(start, end):
+            takes[min(first + position - start, max(first, last - 1))] += 1
     return takes
 
 
@@ -160,7 +155,7 @@ def constituents(tree: Tree) -> Counter[tuple[str, int, int]]:
 
     Words of punctuation aren't counted, neither are TOP and ROOT; PRT is ADVP.
     """
-    found: Counter[tuple[str, int, int]] = Counter()
+    counts: Counter[tuple[str, int, int]] = Counter()
 
     def end_of(part: Tree, start: int) -> int:
         if part.word:
@@ -169,11 +164,11 @@ def constituents(tree: Tree) -> Counter[tuple[str, int, int]]:
         for child in part.children:
             end = end_of(child, end)
         if end > start and part.label not in {"TOP", "ROOT"}:
-            found["ADVP" if part.label == "PRT" else part.label, start, end] += 1
+            counts["ADVP" if part.label == "PRT" else part.label, start, end] += 1
         return end
 
     end_of(tree, 0)
-    return found
+    return counts
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-22
 @dataclass(frozen=True)
@@ -188,15 +183,15 @@ class BracketScore:
 
 def score_brackets(gold: Sequence[Tree], parsed: Sequence[Tree]) -> BracketScore:
     """Labelled brackets of all sentences together, as evalb sums them."""
-    right = wanted = given = exact = 0
+    right = wanted = proposed = exact = 0
     for one, other in zip(gold, parsed, strict=True):
         a, b = constituents(one), constituents(other)
         right, exact = right + (a & b).total(), exact + (a == b)
-        wanted, given = wanted + a.total(), given + b.total()
-    if not wanted or not given:
+        wanted, proposed = wanted + a.total(), proposed + b.total()
+    if not wanted or not proposed:
         raise UserError("no constituents to compare: check the trees")
-    precision, recall = 100 * right / given, 100 * right / wanted
-    f1 = 2 * 100 * right / (given + wanted)
+    precision, recall = 100 * right / proposed, 100 * right / wanted
+    f1 = 2 * 100 * right / (proposed + wanted)
     return BracketScore(precision, recall, f1, 100 * exact / len(gold))
 
 # %% ../../nbs/translation/parsing.ipynb #parsing-26
@@ -222,8 +217,8 @@ def binary_rules(
         symbols.append(symbol)
         rules.extend(inside)
     left = name
-    for place, symbol in enumerate(symbols[:-2], 1):
-        before = tree.children[max(0, place - order) : place]
+    for index, symbol in enumerate(symbols[:-2], 1):
+        before = tree.children[max(0, index - order) : index]
         part = f"@{chain[-1]}{context}:{'+'.join(each.label for each in before)}"
         rules.append((left, symbol, part))
         left = part
@@ -238,10 +233,10 @@ class PCFG:
         roots: Counter[str] = Counter()
         leaves: set[str] = set()
         for tree in trees:
-            root, found = binary_rules(tree, order)
+            root, counts = binary_rules(tree, order)
             roots[root] += 1
-            rules.update(found)
-            leaves |= {name for rule in found for name in rule[1:]} | {root}
+            rules.update(counts)
+            leaves |= {name for rule in counts for name in rule[1:]} | {root}
         self.names = sorted(leaves | {rule[0] for rule in rules})
         number = {name: i for i, name in enumerate(self.names)}
         parents = {name for name, _, _ in rules}
@@ -301,8 +296,8 @@ def parse_with_grammar(grammar: PCFG, leaves: Sequence[Tree]) -> Tree | None:
             low, high = np.searchsorted(parents, [symbol, symbol + 1])
             _, left, right = grammar.rules[low:high].T
             splits = range(i + 1, j)
-            found = [chart[i, k][left] + chart[k, j][right] for k in splits]
-            best = (np.stack(found) + grammar.scores[low:high]).argmax()
+            scores = [chart[i, k][left] + chart[k, j][right] for k in splits]
+            best = (np.stack(scores) + grammar.scores[low:high]).argmax()
             split, rule = divmod(int(best), len(left))
             k = splits[split]
             inside = parts(int(left[rule]), i, k) + parts(int(right[rule]), k, j)
@@ -320,8 +315,8 @@ class TreeVocabulary:
     """One id for each tag and each bracket; the ids of padding, begin and end first."""
 
     def __init__(self, trees: Iterable[Tree]):
-        found = {token for tree in trees for token in to_tokens(tree)}
-        self.tokens = ["<pad>", "<s>", "</s>", "<unk>", *sorted(found)]
+        counts = {token for tree in trees for token in to_tokens(tree)}
+        self.tokens = ["<pad>", "<s>", "</s>", "<unk>", *sorted(counts)]
         self.ids = {token: i for i, token in enumerate(self.tokens)}
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
@@ -357,79 +352,12 @@ def parse(
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     written: dict[int, list[str]] = {}
     for start in range(0, len(rows), together):
-        places = order[start : start + together]
-        longest = max(len(rows[i]) for i in places)
+        indices = order[start : start + together]
+        longest = max(len(rows[i]) for i in indices)
         options = replace(
             PARSING, beam_size=beam_size, max_length=longest + MORE_TOKENS
         )
-        found = engine.search([rows[i] for i in places], options)
-        for place, (best, *_) in zip(places, found, strict=True):
-            written[place] = [vocabulary.tokens[i] for i in best.tokens]
+        results = engine.search([rows[i] for i in indices], options)
+        for index, (best, *_) in zip(indices, results, strict=True):
+            written[index] = [vocabulary.tokens[i] for i in best.tokens]
     return [written[i] for i in range(len(rows))]
-
-# %% ../../nbs/translation/parsing.ipynb #parsing-wf-beginning
-@dataclass(frozen=True)
-class Beginning:
-    """A tree half written: the tags so far (and <s>), the brackets that are open."""
-
-    tags: int = 0
-    opened: tuple[str, ...] = ()
-    empty: bool = False
-
-    def after(self, token: str) -> "Beginning":
-        """With one token more."""
-        if token.startswith("("):
-            return Beginning(self.tags, (*self.opened, token[1:]), empty=True)
-        if token.startswith(")"):
-            return Beginning(self.tags, self.opened[:-1])
-        return Beginning(self.tags + 1, self.opened)
-
-# %% ../../nbs/translation/parsing.ipynb #parsing-wf
-class WellFormed:
-    """A `StepModel` that writes trees over its sentence alone, whatever it learned.
-
-    What it gives to all tags together goes to the sentence's next tag, and what it
-    gives to all closing brackets to that of the innermost constituent. Only a search's
-    limit of length can leave a bracket open.
-    """
-
-    def __init__(self, model: StepModel, vocabulary: TreeVocabulary):
-        self.model, self.config, self.training = model, model.config, model.training
-        self.tokens, self.ids = vocabulary.tokens, vocabulary.ids
-        pieces = list(enumerate(self.tokens))
-        self.openings = [id for id, token in pieces if token[0] == "("]
-        self.closings = [id for id, token in pieces if token[0] == ")"]
-        self.tags = [id for id, token in pieces if token[0] not in "()<"]
-
-    def start(self, src: Int[Tensor, "batch src"], beam_size: int = 1) -> Cache:
-        """As `StepModel`: the model's cache, the sentences, <s> first, and what of each
-        tree is written.
-        """
-        rows = src.repeat_interleave(beam_size, dim=0).tolist()
-        sentences = [[BOS, *row] for row in rows]
-        inner = self.model.start(src, beam_size)
-        written = [Beginning()] * len(rows)
-        return Cache(inner=inner, sentences=sentences, written=written)
-
-    def step(
-        self, tokens: Int[Tensor, "rows"], cache: Cache
-    ) -> Float[Tensor, "rows vocab"]:
-        """As `StepModel`; −∞ for what can't come next."""
-        read = zip(cache.written, tokens.tolist(), strict=True)
-        cache.written = [before.after(self.tokens[id]) for before, id in read]
-        logits = self.model.step(tokens, cache.inner)
-        tag = logits[:, self.tags].logsumexp(dim=1)
-        closing = logits[:, self.closings].logsumexp(dim=1)
-        scores = torch.full_like(logits, -math.inf)
-        both = zip(cache.sentences, cache.written, strict=True)
-        for row, (sentence, written) in enumerate(both):
-            following = sentence[min(written.tags, len(sentence) - 1)]
-            over, depth = following == EOS, len(written.opened)
-            closable = depth > 0 if over else depth > 1 and not written.empty
-            if not over:
-                scores[row, self.openings] = logits[row, self.openings]
-            if over != (depth > 0):  # a tag inside a bracket, or the end outside all
-                scores[row, following] = tag[row]
-            if closable:
-                scores[row, self.ids[f"){written.opened[-1]}"]] = closing[row]
-        return scores

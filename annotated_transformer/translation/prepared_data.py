@@ -163,7 +163,9 @@ def prepare_data(
             (folder / name).unlink(missing_ok=True)
         write_json(described, wanted)
     sweep(folder)
-    tokenizer = start.tokenizer_with_note() if start else _vocabulary(plan, folder, train)
+    tokenizer = (
+        start.tokenizer_with_note() if start else _vocabulary(plan, folder, train)
+    )
     tokenizer.check_trainable()
     if not (folder / MANIFEST).exists():
         write_manifest(folder, "prepare")
@@ -185,7 +187,9 @@ def _tokenized(
         TokenizedPairs.build(pairs, tokenizer, folder, max_tokens)
     tokenized = TokenizedPairs.open(folder)
     sizes = tokenizer.src_vocab_size, tokenizer.tgt_vocab_size
-    for ids, size in zip((tokenized.src_tokens, tokenized.tgt_tokens), sizes, strict=True):
+    for ids, size in zip(
+        (tokenized.src_tokens, tokenized.tgt_tokens), sizes, strict=True
+    ):
         if ids.min() < 0 or ids.max() >= size:
             raise UserError(
                 f"{folder} has tokens of another vocabulary: delete it, and the next "

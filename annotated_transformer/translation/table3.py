@@ -65,14 +65,14 @@ _PUBLISHED: dict[str, tuple[str, float, float, int | None]] = {
 def variations() -> dict[str, Variation]:
     """Table 3's twenty rows by name."""
     smoothing = {"D-no-smoothing": 0.0, "D-smoothing-0.2": 0.2}
-    found = {}
+    variants = {}
     for name, config in table_3().items():
         change, *measured = _PUBLISHED[name]
         epsilon = smoothing.get(name, 0.1)
         steps = 300_000 if name == "big" else 100_000
         row = Variation(name, change, config, *measured, epsilon, steps)
-        found[name] = row
-    return found
+        variants[name] = row
+    return variants
 
 
 def variation(name: str) -> Variation:
@@ -147,11 +147,11 @@ def without_seeds(
     That is measured on the rows that ran with every seed; with none, nothing changes.
     """
     seeds = sorted({seed for runs in rows.values() for seed in runs})
-    whole = [runs for runs in rows.values() if len(runs) == len(seeds)]
-    if not whole:
+    complete = [runs for runs in rows.values() if len(runs) == len(seeds)]
+    if not complete:
         return {name: dict(runs) for name, runs in rows.items()}
-    middle = mean(mean(runs.values()) for runs in whole)
-    added = {seed: mean(runs[seed] for runs in whole) - middle for seed in seeds}
+    middle = mean(mean(runs.values()) for runs in complete)
+    added = {seed: mean(runs[seed] for runs in complete) - middle for seed in seeds}
     return {
         name: {seed: value - added[seed] for seed, value in runs.items()}
         for name, runs in rows.items()

@@ -29,13 +29,13 @@ from .lines import (
     RowHypotheses,
     Translation,
     Unknown,
+    encode_untruncated,
     in_chunks,
     join_parts,
     restore_unknown,
     source_rows,
     to_translations,
     warn_of_cuts,
-    encode_untruncated,
 )
 
 AnyTranslator = TypeVar("AnyTranslator", bound="Translator")
@@ -138,23 +138,11 @@ class Translator(PretrainedModel):
 
     @overload
     def translate(
-        self,
-        texts: str,
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: str, options: SearchOptions | None = ..., **how: Any
     ) -> str: ...
     @overload
     def translate(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: Sequence[str], options: SearchOptions | None = ..., **how: Any
     ) -> list[str]: ...
     def translate(
         self,
@@ -173,21 +161,11 @@ class Translator(PretrainedModel):
 
     @overload
     def n_best(
-        self,
-        texts: str,
-        options: SearchOptions | None = ...,
-        *,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: str, options: SearchOptions | None = ..., **how: Any
     ) -> list[Translation]: ...
     @overload
     def n_best(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions | None = ...,
-        *,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: Sequence[str], options: SearchOptions | None = ..., **how: Any
     ) -> list[list[Translation]]: ...
     def n_best(
         self,
@@ -232,23 +210,11 @@ class Translator(PretrainedModel):
 
     @overload
     def confidence(
-        self,
-        texts: str,
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: str, options: SearchOptions | None = ..., **how: Any
     ) -> Confidence: ...
     @overload
     def confidence(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: Sequence[str], options: SearchOptions | None = ..., **how: Any
     ) -> list[Confidence]: ...
     def confidence(
         self,
@@ -376,7 +342,10 @@ class Translator(PretrainedModel):
         """The translations of each line, best first."""
         for chunk in self._search(lines, options, split, strict, lines_at_once):
             for line, parts in chunk:
-                each = [to_translations(hypotheses, self.tokenizer) for _, hypotheses in parts]
+                each = [
+                    to_translations(hypotheses, self.tokenizer)
+                    for _, hypotheses in parts
+                ]
                 yield [
                     replace(one, text=restore_unknown(one.text, line, self.tokenizer))
                     for one in join_parts(each)
