@@ -3,6 +3,7 @@ and a reader without script all get something.
 """
 
 import json
+import math
 import random
 import re
 import shutil
@@ -26,6 +27,8 @@ from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
+from annotated_transformer.training.loss import smoothed_cross_entropy
+from annotated_transformer.training.schedule import adam, noam, peak_factor
 from benchmarks.model import attention_arcs, depth, figure_one, part_switch
 from benchmarks.record import load
 from benchmarks.training import diary
@@ -156,6 +159,49 @@ def test_hidden_units_are_pythons():
     given = f"{inputs}.map((x) => it.network({json.dumps(state)}, x))"
     found = torch.tensor(in_node("relu-units.js", given))
     assert torch.allclose(found, network(torch.tensor(inputs)[:, None])[:, 0])
+
+
+@needs_node
+@pytest.mark.parametrize("p", [0.01, 0.9, 0.999])
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_prices_are_pythons(p, eps):
+    """The wrong tokens share what the right one leaves."""
+    logits = torch.full((1, 37), math.log((1 - p) / 36), dtype=torch.float64)
+    logits[0, 5] = math.log(p)
+    logits.requires_grad_()
+    loss = smoothed_cross_entropy(logits, torch.tensor([5]), eps)
+    loss.backward()
+    found = in_node("loss-curve.js", f"it.loss({p}, {eps}, 37)")
+    assert found == pytest.approx(loss.item())
+    push = in_node("loss-curve.js", f"it.push({{p: {p}, eps: {eps}}})")
+    assert push == pytest.approx(-logits.grad[0, 5].item())
+
+
+@needs_node
+@pytest.mark.parametrize("warmup", [1, 7])
+def test_adam_in_the_valley_is_pythons(warmup):
+    w = torch.nn.Parameter(torch.tensor([-5.0, 1.5], dtype=torch.float64))
+    valley = torch.nn.Module()
+    valley.w = w
+    optimizer, path = adam(valley), [w.tolist()]
+    factor = peak_factor(0.8, 2, warmup)
+    for step in range(1, 41):
+        optimizer.param_groups[0]["lr"] = noam(step, 2, warmup, factor)
+        optimizer.zero_grad()
+        ((w[0] ** 2 + 25 * w[1] ** 2) / 2).backward()
+        optimizer.step()
+        path.append(w.tolist())
+    found = in_node("valley-steps.js", f"it.walk({{peak: 0.8, warmup: {warmup}}})")
+    assert torch.allclose(torch.tensor(found), torch.tensor(path), atol=1e-5)
+
+
+@needs_node
+@pytest.mark.parametrize("rate", [0.05, 0.085])
+def test_descent_in_the_valley_is_pythons(rate):
+    """Each direction shrinks or grows by a factor of its own."""
+    found = in_node("valley-steps.js", f"it.walk({{rate: {rate}}})")
+    last = [-5 * (1 - rate) ** 40, 1.5 * (1 - 25 * rate) ** 40]
+    assert found[-1] == pytest.approx(last)
 
 
 @needs_node
@@ -404,6 +450,36 @@ def test_hidden_units_draw_what_is_asked_for(near):
     window.run("document.querySelector('relu-units td input').focus()")
     press(window, "ArrowUp")
     assert told(window, "relu-units").endswith("|x| is at most 1.5 away.")
+
+
+@needs_chromium
+def test_a_price_follows_the_probability_and_the_smoothing(near):
+    window = near("loss-curve")
+    assert told(window, "loss-curve").endswith("right token’s score goes up.")
+    window.run("document.querySelector('loss-curve [name=p]').value = 0.899")
+    window.run("document.querySelector('loss-curve [name=p]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "loss-curve") == (
+        "At p = 0.900 the token costs 1.377 nats, 0.000 above the lowest price. "
+        "Training: the right token’s score stays."
+    )
+    window.run("document.querySelector('loss-curve [name=eps]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "loss-curve").endswith("right token’s score goes down.")
+
+
+@needs_chromium
+def test_a_longer_warm_up_brings_a_high_peak_down(near):
+    window = near("valley-steps")
+    peak = "document.querySelector('valley-steps [name=peak]')"
+    window.run(f"{peak}.value = 5.9")
+    window.run(f"{peak}.focus()")
+    press(window, "ArrowRight")
+    assert told(window, "valley-steps").startswith("The path climbs above its start")
+    window.run("document.querySelector('valley-steps [name=warmup]').focus()")
+    for _ in range(5):
+        press(window, "ArrowRight")
+    assert told(window, "valley-steps").startswith("The path never climbs")
 
 
 @needs_chromium

@@ -20,6 +20,8 @@ from .file import progress as progress
 from .learning import greedy_search as greedy_search
 from .learning import smoothed_cross_entropy as smoothed_cross_entropy
 from .learning import training_step as training_step
+from .optimizer import adam_step as adam_step
+from .optimizer import noam as noam
 from .stacks import decoder as decoder
 from .stacks import decoder_layer as decoder_layer
 from .stacks import encoder as encoder
