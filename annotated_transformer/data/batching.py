@@ -164,20 +164,20 @@ def batches(
     seed: int = 0,
     start: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[tuple[int, int], Batch]]:
-    """Batches without end, each with the place after it, which as `start` continues
+    """Batches without end, each with the position after it, which as `start` continues
     from there.
 
-    A place is (epoch, number of its batches already taken). Raises: UserError for one
+    A position is (epoch, number of its batches already taken). Raises: UserError for one
     that lies behind the end of its epoch.
     """
-    epoch, position = start
+    epoch, first = start
     lengths = pairs.src_lengths, pairs.tgt_lengths
     while True:
         plan = token_batches(*lengths, max_tokens, seed, epoch)
-        if position >= len(plan):
+        if first >= len(plan):
             end = f"epoch {epoch} has only {len(plan)} batches"
-            raise UserError(f"place {start} is not of this data: {end}")
-        for taken, rows in enumerate(plan[position:], position + 1):
-            place = (epoch, taken) if taken < len(plan) else (epoch + 1, 0)
-            yield place, collate(pairs, rows)
-        epoch, position = epoch + 1, 0
+            raise UserError(f"position {start} is not of this data: {end}")
+        for taken, rows in enumerate(plan[first:], first + 1):
+            position = (epoch, taken) if taken < len(plan) else (epoch + 1, 0)
+            yield position, collate(pairs, rows)
+        epoch, first = epoch + 1, 0

@@ -75,7 +75,7 @@ def apply_merges(
 ) -> list[tuple[str, ...]]:
     """A word's stages from single symbols to its tokens.
 
-    `ranks` gives each merge its place in the order learned.
+    `ranks` gives each merge its position in the order learned.
     """
     stages = [word]
     while True:
