@@ -1,7 +1,7 @@
 """One sentence about a part that a reader wrote, and what all checks are made of."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -19,18 +19,22 @@ PACKAGE = Path(__file__).parent
 class Verdict:
     """What a check says: one sentence, and whether the part is right or there at all.
 
-    It is true when the part is right, and a notebook shows the sentence.
+    It is true when the part is right. A notebook shows what was expected beside what
+    was found, where there are numbers, and then the sentence. `waits_for` names the
+    part to mend first, of those that this one uses.
     """
 
     sentence: str
     right: bool = False
     written: bool = True
+    numbers: str = ""
+    waits_for: str = ""
 
     def __bool__(self) -> bool:
         return self.right
 
     def __str__(self) -> str:
-        return self.sentence
+        return f"{self.numbers}\n{self.sentence}" if self.numbers else self.sentence
 
     __repr__ = __str__
 
@@ -39,7 +43,33 @@ NOT_YET = Verdict("not yet written", written=False)
 
 
 class Wrong(Exception):
-    """Ends a check with the sentence that the reader gets."""
+    """Ends a check with the sentence that the reader gets, and perhaps two tensors."""
+
+    def __init__(
+        self, sentence: str, expected: Tensor | None = None, found: Tensor | None = None
+    ):
+        super().__init__(sentence)
+        both = expected is not None and found is not None
+        self.numbers = side_by_side(expected, found) if both else ""
+
+
+def side_by_side(expected: Tensor, found: Tensor) -> str:
+    """A few rows of two tensors of one shape, around the first place that differs."""
+    far = (expected.double() - found.double()).abs() > 1e-3
+    place = (far.nonzero().tolist() or [[0] * far.dim()])[0]
+    rows, columns = (
+        slice(max(0, min(at - 1, size - most)), max(most, min(at - 1 + most, size)))
+        for at, size, most in zip(place[-2:], far.shape[-2:], (3, 4), strict=True)
+    )
+    small = [each[tuple(place[:-2])][rows, columns] for each in (expected, found)]
+    digits = 2 if small[0].is_floating_point() else 0
+    lines = [
+        ["".join(f"{float(number):8.{digits}f}" for number in row) for row in each]
+        for each in small
+    ]
+    width = max(map(len, ["  expected", *lines[0]]))
+    pairs = [("  expected", "   found"), *zip(*lines, strict=True)]
+    return "\n".join(f"{one:{width}}  |{other}" for one, other in pairs)
 
 
 def check_of(name: str) -> Callable[[Callable[[Part], str]], Callable[[Part], Verdict]]:
@@ -56,7 +86,7 @@ def check_of(name: str) -> Callable[[Callable[[Part], str]], Callable[[Part], Ve
                 try:
                     return Verdict(f"{name} is right: {body(part)}.", right=True)
                 except Wrong as wrong:
-                    return Verdict(str(wrong))
+                    return Verdict(str(wrong), numbers=wrong.numbers)
                 except NotImplementedError:
                     return NOT_YET
 
@@ -220,10 +250,34 @@ def close(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     return same_shape and torch.allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
-def match(found: Tensor, mistakes: dict[str, Tensor], tolerance: float = 1e-4) -> None:
+def match(
+    found: Tensor,
+    mistakes: dict[str, Tensor],
+    tolerance: float = 1e-4,
+    right: Tensor | None = None,
+) -> None:
     """Raises: Wrong with the sentence of the first mistake that gives these numbers."""
     for sentence, numbers in mistakes.items():
-        require(not close(found, numbers, tolerance), sentence)
+        if close(found, numbers, tolerance):
+            raise Wrong(sentence, right, found)
+
+
+def expect(
+    found: Tensor, right: Tensor, sentence: str, tolerance: float = 1e-4
+) -> None:
+    """Raises: Wrong with the sentence and both, unless they are the same."""
+    if not close(found, right, tolerance):
+        raise Wrong(sentence, right, found)
+
+
+def expect_changed(
+    before: Tensor, after: Tensor, wanted: Sequence[int], sentence: str
+) -> None:
+    """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
+    found = changed(before, after)
+    if found != list(wanted):
+        marks = [[int(i in row) for i in range(before.size(1))] for row in (wanted, found)]
+        raise Wrong(sentence, *(torch.tensor([row]) for row in marks))
 
 
 def disturb(x: Tensor, position: int) -> Tensor:
