@@ -23,9 +23,9 @@ from .stacks import decoder as decoder
 from .stacks import decoder_layer as decoder_layer
 from .stacks import encoder as encoder
 from .stacks import encoder_layer as encoder_layer
-from .stacks import transformer as transformer
 from .sublayers import add_norm as add_norm
 from .sublayers import embedding as embedding
 from .sublayers import feed_forward as feed_forward
 from .sublayers import sinusoids as sinusoids
 from .verdict import Verdict as Verdict
+from .whole import transformer as transformer

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import UserError
-from . import learning, stacks, sublayers
+from . import learning, stacks, sublayers, whole
 from .attention import attention, causal_mask, multi_head_attention, padding_mask
 from .verdict import Verdict
 
@@ -31,7 +31,7 @@ CHECKS = {
     "DecoderLayer": stacks.decoder_layer,
     "Encoder": stacks.encoder,
     "Decoder": stacks.decoder,
-    "Transformer": stacks.transformer,
+    "Transformer": whole.transformer,
     "smoothed_cross_entropy": learning.smoothed_cross_entropy,
     "training_step": learning.training_step,
     "greedy_search": learning.greedy_search,

@@ -55,16 +55,20 @@ class Wrong(Exception):
 
 def side_by_side(expected: Tensor, found: Tensor) -> str:
     """A few rows of two tensors of one shape, around the first place that differs."""
+    if found.dim() < 2:
+        expected, found = expected.reshape(1, -1), found.reshape(1, -1)
     far = (expected.double() - found.double()).abs() > 1e-3
     place = (far.nonzero().tolist() or [[0] * far.dim()])[0]
     rows, columns = (
         slice(max(0, min(at - 1, size - most)), max(most, min(at - 1 + most, size)))
         for at, size, most in zip(place[-2:], far.shape[-2:], (3, 4), strict=True)
     )
-    small = [each[tuple(place[:-2])][rows, columns] for each in (expected, found)]
-    digits = 2 if small[0].is_floating_point() else 0
+    small = [
+        each[tuple(place[:-2])][rows, columns].tolist() for each in (expected, found)
+    ]
+    digits = 2 if expected.is_floating_point() else 0
     lines = [
-        ["".join(f"{float(number):8.{digits}f}" for number in row) for row in each]
+        ["".join(f"{number:8.{digits}f}" for number in row) for row in each]
         for each in small
     ]
     width = max(map(len, ["  expected", *lines[0]]))
@@ -217,6 +221,12 @@ def fill_matrices(module: nn.Module, value: float) -> None:
     """One value in all matrices, zero in all vectors but the gains of norms."""
     for weight in matrices_of(module):
         weight.fill_(value)
+    silence(module)
+
+
+@torch.no_grad()
+def silence(module: nn.Module) -> None:
+    """Zero in all vectors but the gains of norms: no bias says anything."""
     for vector in module.parameters():
         if vector.dim() == 1 and not (vector == 1).all():
             vector.zero_()
@@ -276,8 +286,9 @@ def expect_changed(
     """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
     found = changed(before, after)
     if found != list(wanted):
-        marks = [[int(i in row) for i in range(before.size(1))] for row in (wanted, found)]
-        raise Wrong(sentence, *(torch.tensor([row]) for row in marks))
+        places = range(before.size(1))
+        marks = ([[int(i in row) for i in places]] for row in (wanted, found))
+        raise Wrong(sentence, *map(torch.tensor, marks))
 
 
 def disturb(x: Tensor, position: int) -> Tensor:
