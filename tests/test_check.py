@@ -73,9 +73,14 @@ MISTAKES = [
     ("attention", " / math.sqrt(key.size(-1))", "", "aren't divided by √d_k"),
     ("attention", "math.sqrt(key.size(-1))", "key.size(-1)", "divided by d_k;"),
     ("attention", "/ math", "* math", "multiplied by √d_k"),
-    ("attention", "math.sqrt(key.size(-1))", "key.size(-2) ** 0.5", "number of keys"),
+    (
+        "attention",
+        "math.sqrt(key.size(-1))",
+        "key.size(-2) ** 0.5",
+        "root of another size",
+    ),
     ("attention", "dim=-1", "dim=-2", "over the queries"),
-    ("attention", "dim=-1", "dim=0", "query 0's sum to"),
+    ("attention", "dim=-1", "dim=0", "over another axis"),
     ("attention", SOFTMAX, "scores @ value", "softmax is missing"),
     ("attention", "@ value", "@ key", "average `value`"),
     ("attention", "~mask", "mask", "is inverted"),
@@ -265,7 +270,12 @@ MISTAKES = [
     ),
     # the whole model
     ("Transformer", EMBEDDED, "x", "add sinusoids"),
-    ("Transformer", "self.embed(tgt)", "self.embedding(tgt)", "its embedding, too"),
+    (
+        "Transformer",
+        "self.embed(tgt)",
+        "self.embedding(tgt)",
+        "The target's positions are missing",
+    ),
     (
         "Transformer",
         "self.embed(tgt)",

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import UserError
-from .file import CHECKS, import_file
+from .file import CHECKS, import_file, names_in
 from .verdict import NOT_YET, Verdict, raised
 
 
@@ -32,12 +32,13 @@ def main(path: str, names: Sequence[str]) -> None:
         answer(imported=True)
         for name in names:
             verdict = NOT_YET
-            if hasattr(module, name):
+            part = getattr(module, name, None)
+            if part is not None:
                 try:
-                    verdict = CHECKS[name](getattr(module, name))
+                    verdict = CHECKS[name](part)
                 except BaseException as error:  # the file's own, a SystemExit for one
                     verdict = Verdict(f"{raised(name, error)}.")
-            answer(**asdict(verdict))
+            answer(uses=sorted(names_in(part)), **asdict(verdict))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Event, Timer
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import UserError
@@ -44,7 +44,8 @@ SECONDS = 60  # for the import of a file, and for each part
 def progress(path: str | Path) -> dict[str, Verdict]:
     """The verdict on each part, by the name that it has in the file.
 
-    The file is run, as an import runs it, in a process of its own; a part that ends the
+    A part that uses another one, which isn't right, waits for that. The file is run, as
+    an import runs it, in a process of its own; a part that ends the
     process or takes more than a minute gets a verdict that says so, and the next one a
     new process. Raises: UserError for a file that can't be run.
     """
@@ -55,7 +56,8 @@ def progress(path: str | Path) -> dict[str, Verdict]:
             if "error" in words:
                 raise UserError(words["error"])
             if imported:
-                verdicts[left.pop(0)] = Verdict(**words)
+                uses = set(words.pop("uses"))
+                verdicts[left.pop(0)] = _after(Verdict(**words), uses, verdicts)
             imported = True
         how = f"takes more than {SECONDS} seconds" if late.is_set() else "ends Python"
         if not imported:
@@ -64,6 +66,31 @@ def progress(path: str | Path) -> dict[str, Verdict]:
             name = left.pop(0)
             verdicts[name] = Verdict(f"{name} {how}, so that it can't be checked.")
     return verdicts
+
+
+def _after(verdict: Verdict, uses: set[str], others: dict[str, Verdict]) -> Verdict:
+    """The verdict, unless the part uses one that is to be mended first."""
+    wrong = (name for name, other in others.items() if name in uses and not other)
+    name = next(wrong, "")
+    if not name or not verdict.written:
+        return verdict
+    first = others[name].waits_for or name
+    mend = "mend" if others[first].written else "write"
+    return Verdict(f"uses {first}; {mend} that first", waits_for=first)
+
+
+def names_in(part: object) -> set[str]:
+    """The global names that a function or the methods of a class speak of."""
+    found: set[str] = set()
+    codes: list[CodeType | None] = [getattr(part, "__code__", None)]
+    methods = vars(part).values() if hasattr(part, "__dict__") else ()
+    codes += [getattr(each, "__code__", None) for each in methods]
+    while codes:
+        code = codes.pop()
+        if code is not None:
+            found |= set(code.co_names)
+            codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return found
 
 
 def _answers(path: Path, names: list[str], late: Event) -> Iterator[dict[str, Any]]:

@@ -82,10 +82,6 @@ def _one_layer(
         "d_ff changes nothing: the feed-forward network is missing, or has a size of "
         "its own.",
     )
-    require(
-        not close(build(h=1).forward(*inputs), found, 1e-3),
-        "h changes nothing: hand the number of heads to attention.",
-    )
     silence(probe.module)
     with without(probe.weights):
         expect(
@@ -103,6 +99,7 @@ def _one_layer(
                 not close(probe.forward(*inputs)[:, 0], x[:, 0], 1e-3),
                 "Position 0 doesn't see itself: the causal mask's diagonal is True.",
             )
+    _heads(probe, sublayers, build(h=1), inputs)
     check_order(probe, sublayers, inputs)
     return probe, sublayers, inputs
 
@@ -117,6 +114,20 @@ def _normalised(found: Tensor) -> None:
         "paper's norm comes after the sum (post-norm), not before the sub-layer.",
         tolerance=1e-2,
     )
+
+
+def _heads(
+    probe: Probe, sublayers: dict[str, Weights], other: Probe, inputs: list[Tensor]
+) -> None:
+    """Raises: Wrong where an attention does the same with another number of heads."""
+    silence(other.module)
+    others = sublayers_of(other, inputs)
+    for name in list(sublayers)[:-1]:
+        with without(only(name, sublayers) + only(name, others)):
+            require(
+                not close(probe.forward(*inputs), other.forward(*inputs), 1e-3),
+                f"h changes nothing in {name}: hand it the number of heads.",
+            )
 
 
 def _dropout(
@@ -234,14 +245,15 @@ def _decoding(forward: Forward) -> None:
     expect_changed(before[:, :LAST], after[:, :LAST], [], sentence)
     require(
         LAST in changed(before, forward(disturb(y, 0), memory)),
-        "The last position doesn't see the first: self-attention over y is missing.",
+        "The last position doesn't see the first: self-attention over y is missing, or "
+        "its mask hides too much.",
     )
     order = torch.tensor([3, 0, 4, 1, 2])
     expect(
         forward(y, memory[:, order]),
         before,
-        "The same source vectors in another order give other outputs: attention to "
-        "the source knows no order, that is in the vectors already.",
+        "The same source vectors in another order give other outputs: they should come "
+        "in through source attention alone, which knows no order.",
     )
     _decoding_masked(forward, y, memory)
 
@@ -253,10 +265,10 @@ def _decoding_masked(forward: Forward, y: Tensor, memory: Tensor) -> None:
         changed(masked, forward(y, disturb(memory, at), mask)) for at in (HIDDEN, 0)
     )
     _mask(hidden, seen, "src_mask", "the attention to the source")
-    first = _hiding(0)
-    before = forward(y, memory, first)
+    second = _hiding(1)
+    before = forward(y, memory, second)
     require(
-        LAST in changed(before, forward(disturb(y, 0), memory, first)),
+        LAST in changed(before, forward(disturb(y, 1), memory, second)),
         "src_mask hides positions of y, too: it is for the attention to the source "
         "alone.",
     )
@@ -303,7 +315,7 @@ def decoder_layer(part: Part) -> str:
 # -- stacks ----------------------------------------------------------------------------
 
 
-def _stack(name: str, part: Part, kinds: int) -> Build:
+def _stack(name: str, part: Part, kinds: int) -> None:
     """What holds for both stacks: N layers, each with its weights, one after the other.
 
     Raises: Wrong for shared layers, for a wrong number of them, or ones without effect.
@@ -318,12 +330,11 @@ def _stack(name: str, part: Part, kinds: int) -> Build:
         f"{name} has as many weights with N = 2 as with N = 1: make N layers, each "
         "with weights of its own.",
     )
-    require(
-        sizes[2] - sizes[1] == step,
-        f"{name} should have N equal layers.",
-    )
+    require(sizes[2] - sizes[1] == step, f"{name} should have N equal layers.")
+    (_decoding if kinds == 2 else _encoding)(two.forward)
+    build = _builder(name, part, 1)
+    _dropout(build, *check_layer(build, kinds))
     _chained(one, two, inputs)
-    return _builder(name, part, 1)
 
 
 def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
@@ -351,16 +362,12 @@ def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
 @check_of("Encoder")
 def encoder(part: Part) -> str:
     """`Encoder(N, d_model, h, d_ff, dropout)`, `forward(x, mask=None)`: N layers."""
-    one = _stack("Encoder", part, 1)
-    _encoding(_builder("Encoder", part, 2)().forward)
-    _dropout(one, *check_layer(one, 1))
+    _stack("Encoder", part, 1)
     return "N layers, one after the other, each with the mask"
 
 
 @check_of("Decoder")
 def decoder(part: Part) -> str:
     """`Decoder(N, d_model, h, d_ff, dropout)`, `forward(y, memory, src_mask=None)`."""
-    one = _stack("Decoder", part, 2)
-    _decoding(_builder("Decoder", part, 2)().forward)
-    _dropout(one, *check_layer(one, 2))
+    _stack("Decoder", part, 2)
     return "N layers, one after the other, each with the memory and its mask"

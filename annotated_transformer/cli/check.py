@@ -16,7 +16,8 @@ def check(
 ) -> None:
     """Check a Transformer that you write yourself, part by part.
 
-    One line for each part: done, not yet written, or the first thing that is wrong.
+    Each part is done, not yet written, waits for one that it uses, or has the first
+    thing that is wrong, below what was expected beside what was found.
     This runs the file, as `import` does, in a process of its own, which has a minute
     for each part. Status 0 when every part is right, 1 when one isn't.
 
@@ -28,7 +29,11 @@ def check(
 
     verdicts = progress(file)
     for name, verdict in verdicts.items():
-        echo(f"{name:24}{'done' if verdict else escaped(str(verdict))}")
+        for line in verdict.numbers.splitlines():
+            echo(f"{name:24}{line}")
+            name = ""
+        sentence = "done" if verdict else escaped(verdict.sentence)
+        echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     echo(f"{done} of {len(verdicts)} parts are right")
     if done < len(verdicts):
