@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from mutants import drawn
 
 from annotated_transformer import check
+from annotated_transformer.check.file import names_in
 
 FILE = Path(__file__).resolve().parent.parent / "nbs" / "my_transformer.py"
 SOURCE = FILE.read_text(encoding="utf-8")
@@ -280,7 +282,10 @@ EQUIVALENT = (
 )
 
 
-@pytest.mark.parametrize("part, source", drawn(SOURCE, list(check.CHECKS), 40))
+DRAWN = drawn(SOURCE, list(check.CHECKS), 40)
+
+
+@pytest.mark.parametrize("part, source", DRAWN, ids=[part for part, _ in DRAWN])
 def test_no_drawn_mutation_passes(part, source):
     if any(piece in source for piece in EQUIVALENT):
         pytest.skip("another way to write the same")

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -41,15 +41,21 @@ CHECKS = {
 SECONDS = 60  # for the import of a file, and for each part
 
 
-def progress(path: str | Path) -> dict[str, Verdict]:
+def progress(
+    path: str | Path, use: Mapping[str, str] | None = None
+) -> dict[str, Verdict]:
     """The verdict on each part, by the name that it has in the file.
+
+    With `use`, on the parts named there: `{"Encoder": "their.module:Stack"}`, or a name
+    in the file, in whatever way they want to be called.
 
     A part that uses another one, which isn't right, waits for that. The file is run, as
     an import runs it, in a process of its own; a part that ends the
     process or takes more than a minute gets a verdict that says so, and the next one a
     new process. Raises: UserError for a file that can't be run.
     """
-    left, verdicts = list(CHECKS), {}
+    left = [f"{name}={where}" for name, where in (use or {}).items()] or list(CHECKS)
+    verdicts: dict[str, Verdict] = {}
     while left:
         imported, late = False, Event()
         for words in _answers(Path(path), left, late):
@@ -57,13 +63,14 @@ def progress(path: str | Path) -> dict[str, Verdict]:
                 raise UserError(words["error"])
             if imported:
                 uses = set(words.pop("uses"))
-                verdicts[left.pop(0)] = _after(Verdict(**words), uses, verdicts)
+                name = left.pop(0).partition("=")[0]
+                verdicts[name] = _after(Verdict(**words), uses, verdicts)
             imported = True
         how = f"takes more than {SECONDS} seconds" if late.is_set() else "ends Python"
         if not imported:
             raise UserError(f"{path} can't be imported: it {how}")
         if left:
-            name = left.pop(0)
+            name = left.pop(0).partition("=")[0]
             verdicts[name] = Verdict(f"{name} {how}, so that it can't be checked.")
     return verdicts
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import escaped
+from ..errors import UserError, escaped, nearest
 from .options import app
 from .streams import echo
 
@@ -13,6 +13,13 @@ from .streams import echo
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="Your Python file. It is run.")],
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="PART=NAME or PART=MODULE:NAME: check this as that part, alone, in "
+            "whatever way it wants to be called. May be given again."
+        ),
+    ] = None,
 ) -> None:
     """Check a Transformer that you write yourself, part by part.
 
@@ -24,15 +31,22 @@ def check(
     **Example**
 
     `annotated-transformer check my_transformer.py`
-    """
-    from ..check.file import progress
 
-    verdicts = progress(file)
+    `annotated-transformer check theirs.py --use Encoder=Stack`
+    """
+    from ..check.file import CHECKS, progress
+
+    asked = dict(each.partition("=")[::2] for each in use or [])
+    for name, where in asked.items():
+        if name not in CHECKS or not where:
+            raise UserError(f"--use {name}={where}: {nearest(name, CHECKS)}")
+    verdicts = progress(file, asked)
     for name, verdict in verdicts.items():
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
             name = ""
-        sentence = "done" if verdict else escaped(verdict.sentence)
+        done = verdict and not use
+        sentence = "done" if done else escaped(verdict.sentence)
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     echo(f"{done} of {len(verdicts)} parts are right")
