@@ -255,13 +255,13 @@ def multi_head_attention(part: Part) -> str:
         "to attention.",
     )
     require_gradients(module, before)
+    fill_matrices(module, 0.3)
+    _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
     numbers = sum(weight.numel() for weight in matrices_of(module))
     require(
         numbers == 4 * 12**2,
         f"W_Q, W_K, W_V and W_O have 4 d_model² = 576 numbers, and here are {numbers}.",
     )
-    fill_matrices(module, 0.3)
-    _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
     return "the heads are apart, scaled by √d_k, and joined by W_O"
 
 

@@ -69,7 +69,7 @@ def _hiding(position: int) -> Tensor:
 # -- one layer -------------------------------------------------------------------------
 
 
-def _one_layer(
+def check_layer(
     build: Build, kinds: int
 ) -> tuple[Probe, dict[str, Weights], list[Tensor]]:
     """Its norms, sizes, residuals and order; what was found out about a layer."""
@@ -170,7 +170,7 @@ def _norms(module: nn.Module, sublayers: int) -> None:
 # -- who sees whom ---------------------------------------------------------------------
 
 
-def _encoding(forward: Forward) -> None:
+def encoding(forward: Forward) -> None:
     """What an encoder does with positions and with a mask, one layer or many."""
     (x,) = _inputs(1)
     mask, everyone = _hiding(HIDDEN), range(SRC)
@@ -221,7 +221,7 @@ def _mask(hidden: list[int], seen: list[int], name: str, attention: str) -> None
     )
 
 
-def _decoding(forward: Forward) -> None:
+def decoding(forward: Forward) -> None:
     """What a decoder does with the future, the source and its mask."""
     y, memory = _inputs(2)
     before = forward(y, memory)
@@ -275,14 +275,6 @@ def _decoding_masked(forward: Forward, y: Tensor, memory: Tensor) -> None:
     forward(y[:, :3], memory, mask)  # of different lengths
 
 
-def check_layer(
-    build: Build, kinds: int
-) -> tuple[Probe, dict[str, Weights], list[Tensor]]:
-    """All but dropout, of an encoder's layer (1) or a decoder's (2)."""
-    (_decoding if kinds == 2 else _encoding)(build().forward)
-    return _one_layer(build, kinds)
-
-
 @check_of("EncoderLayer")
 def encoder_layer(part: Part) -> str:
     """`EncoderLayer(d_model, h, d_ff, dropout)`, `forward(x, mask=None)`.
@@ -291,6 +283,7 @@ def encoder_layer(part: Part) -> str:
     """
     build = _builder("EncoderLayer", part)
     probe = build()
+    encoding(probe.forward)
     require_gradients(probe.module, probe.forward(*_inputs(1)))
     _norms(probe.module, 2)
     _dropout(build, *check_layer(build, 1))
@@ -306,6 +299,7 @@ def decoder_layer(part: Part) -> str:
     """
     build = _builder("DecoderLayer", part)
     probe = build()
+    decoding(probe.forward)
     require_gradients(probe.module, probe.forward(*_inputs(2)))
     _norms(probe.module, 3)
     _dropout(build, *check_layer(build, 2))
@@ -331,8 +325,9 @@ def _stack(name: str, part: Part, kinds: int) -> None:
         "with weights of its own.",
     )
     require(sizes[2] - sizes[1] == step, f"{name} should have N equal layers.")
-    (_decoding if kinds == 2 else _encoding)(two.forward)
-    build = _builder(name, part, 1)
+    build, seen = _builder(name, part, 1), decoding if kinds == 2 else encoding
+    seen(two.forward)
+    seen(build().forward)
     _dropout(build, *check_layer(build, kinds))
     _chained(one, two, inputs)
 

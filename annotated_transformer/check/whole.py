@@ -13,6 +13,8 @@ from .stacks import (
     DROPOUT,
     H,
     check_layer,
+    decoding,
+    encoding,
 )
 from .verdict import (
     Part,
@@ -66,14 +68,16 @@ def transformer(part: Part) -> str:
         not (close(sums[0], ones, 1e-4) or close(sums[1], ones, 1e-4)),
         "These are probabilities: return the logits; the softmax belongs to the loss.",
     )
+    _source_seen(forward, before)
     require_gradients(module, before)
     _shared_embedding(size_of(made(vocab_size=VOCAB + 1)) - size_of(module))
     _one_more_layer(_matrix_size(made(N=2)) - _matrix_size(module))
-    _source_seen(forward, before)
     call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
     _embedded(made())
     if _encoder_inside(module).weights:
+        encoding(_encoder_inside(made()).forward)
         check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1)
+    decoding(_decoder_inside(made()).forward)
     check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
     return "Figure 1 from ids to logits, one embedding for all three places"
 
