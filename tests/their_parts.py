@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import nn
 
 
@@ -39,7 +38,9 @@ class ThreeArguments(nn.Module):
     def forward(self, q, k, v, mask=None):
         q, k, v = (
             layer(each).unflatten(-1, (self.n_head, -1)).transpose(1, 2)
-            for layer, each in zip((self.w_qs, self.w_ks, self.w_vs), (q, k, v))
+            for layer, each in zip(
+                (self.w_qs, self.w_ks, self.w_vs), (q, k, v), strict=True
+            )
         )
         scores = q @ k.transpose(2, 3) / k.size(-1) ** 0.5
         if mask is not None:
@@ -83,4 +84,3 @@ WRONG = [
     ("attention", attention_unscaled_hiding, "aren't divided by √d_k"),
     ("EncoderLayer", PreNorm, "post-norm"),
 ]
-assert torch

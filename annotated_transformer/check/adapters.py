@@ -73,7 +73,9 @@ class Way:
         named: dict[str, Tensor] = {}
         for mask in given[len(tensors) :]:
             mask = MASKS[self.mask](mask)
-            named[self.mask_name] = mask[(slice(None), *[0] * self.axes)]
+            for _ in range(self.axes):
+                mask = mask[:, 0]
+            named[self.mask_name] = mask
         if self.causal_name:
             n = tensors[0].size(1)
             causal = torch.ones(n, n, dtype=torch.bool).tril()
@@ -104,10 +106,10 @@ def built(name: str, part: Part, sizes: tuple[float, ...]) -> Any:
     ours = dict(zip(SIZES[name].split(), sizes, strict=True))
     if "h" in ours:
         ours |= dict.fromkeys(("d_k", "d_v"), int(ours["d_model"] // ours["h"]))
-    theirs, named = inspect.signature(part).parameters, {}
+    theirs, named = inspect.signature(part).parameters, dict[str, float]()
     for size, value in ours.items():
         options = [size, *OTHER_NAMES.get(size, "").split()]
-        named |= {option: value for option in options[:] if option in theirs}
+        named |= {option: value for option in options if option in theirs}
     needed = [each for each in theirs.values() if each.default is each.empty]
     known = all(each.name in named or each.kind > 1 for each in needed)
     return part(**named) if known and len(named) >= len(sizes) else part(*sizes)

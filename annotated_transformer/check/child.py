@@ -36,7 +36,8 @@ def main(path: str, names: Sequence[str]) -> None:
         answer(imported=True)
         for each in names:
             name, _, where = each.partition("=")
-            verdict, part = NOT_YET, None
+            verdict: Verdict = NOT_YET
+            part: Any = None
             try:
                 part = found(where, module) if where else getattr(module, name, None)
                 if where:

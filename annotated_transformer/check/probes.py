@@ -71,7 +71,9 @@ def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
     """
     forward, last = probe.forward, inputs[0].size(1) - 1
     x, *memory = inputs
-    found: dict[str, Weights] = {SELF: []} | ({SOURCE: []} if memory else {})
+    found: dict[str, Weights] = {SELF: []}
+    if memory:
+        found[SOURCE] = []
     for weight in probe.weights:
         with without([weight]):
             before = forward(*inputs)
@@ -108,7 +110,9 @@ def only(name: str, sublayers: dict[str, Weights]) -> Weights:
     return [w for other in sublayers if other != name for w in sublayers[other]]
 
 
-def check_order(probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]):
+def check_order(
+    probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]
+) -> None:
     """Raises: Wrong unless all sub-layers together do what they do one by one."""
     x, *memory = inputs
 
@@ -233,9 +237,11 @@ class Inside:
         logits = self.module(src, tgt)
         for module, result in reversed(self._seen(self.module.modules(), src, tgt)):
 
-            def put(_: nn.Module, __: object, other: Tensor, kept=result) -> Tensor:
+            def put(
+                _: nn.Module, __: object, other: object, kept: Tensor = result
+            ) -> Tensor | None:
                 same = isinstance(other, Tensor) and other.shape == kept.shape
-                return kept if same else other
+                return kept if same else None
 
             other = self._hooked(put, [module], src.roll(1, 0), tgt)
             if close(other, logits, 1e-4):

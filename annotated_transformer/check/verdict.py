@@ -49,8 +49,9 @@ class Wrong(Exception):
         self, sentence: str, expected: Tensor | None = None, found: Tensor | None = None
     ):
         super().__init__(sentence)
-        both = expected is not None and found is not None
-        self.numbers = side_by_side(expected, found) if both else ""
+        self.numbers = ""
+        if expected is not None and found is not None:
+            self.numbers = side_by_side(expected, found)
 
 
 def side_by_side(expected: Tensor, found: Tensor) -> str:
@@ -253,7 +254,7 @@ def require_gradients(module: nn.Module, result: Tensor) -> None:
             "gives is overwritten.",
         )
         require(
-            parameter.dim() == 1 or parameter.grad.any(),
+            parameter.dim() == 1 or (parameter.grad != 0).any(),
             f"The gradient of `{name}` is zero: what it gives is lost on the way.",
         )
 

@@ -45,8 +45,7 @@ def check(
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
             name = ""
-        done = verdict and not use
-        sentence = "done" if done else escaped(verdict.sentence)
+        sentence = "done" if verdict and not use else escaped(verdict.sentence)
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     echo(f"{done} of {len(verdicts)} parts are right")
