@@ -1,4 +1,4 @@
-"""Code that wasn't written for the book, asked in the way that it wants to be called."""
+"""Code that wasn't written for the book, called in the way that it wants."""
 
 import pytest
 from their_parts import RIGHT, WRONG

@@ -4,9 +4,9 @@
     >>> check.attention(attention).sentence
     The scores aren't divided by √d_k before the softmax.
 
-Each takes your function or class and answers that it is right, or shows what it expected
-beside what it found and says the first thing that is wrong. Its docstring holds the
-signature to write.
+Each takes your function or class and answers that it is right, or shows what it
+expected beside what it found and says the first thing that is wrong. Its docstring
+holds the signature to write.
 What counts is behaviour: attributes have the names that you like, linear layers a bias
 or none, weights any start.
 """

@@ -244,6 +244,22 @@ def multi_head_attention(part: Part) -> str:
     _positions_apart(before, forward(disturb(x, 2), memory))
     _all_keys_seen(before, forward(x, disturb(memory, 3)))
     mask = (torch.arange(7) < 5)[None, None, None].expand(2, 1, 1, 7)
+    _mask_used(forward, x, memory, mask)
+    require_gradients(module, before)
+    fill_matrices(module, 0.3)
+    _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
+    numbers = sum(weight.numel() for weight in matrices_of(module))
+    require(
+        numbers == 4 * 12**2,
+        f"W_Q, W_K, W_V and W_O have 4 d_model² = 576 numbers, and here are {numbers}.",
+    )
+    return "the heads are apart, scaled by √d_k, and joined by W_O"
+
+
+def _mask_used(
+    forward: Callable[..., Tensor], x: Tensor, memory: Tensor, mask: Tensor
+) -> None:
+    """What the mask hides changes nothing, and what it shows does."""
     masked = [forward(x, given, mask) for given in (memory, disturb(memory, 6))]
     require(
         changed(masked[0], forward(x, disturb(memory, 0), mask)),
@@ -254,15 +270,6 @@ def multi_head_attention(part: Part) -> str:
         "The mask is lost: a key that it hides still changes the output; hand the mask "
         "to attention.",
     )
-    require_gradients(module, before)
-    fill_matrices(module, 0.3)
-    _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
-    numbers = sum(weight.numel() for weight in matrices_of(module))
-    require(
-        numbers == 4 * 12**2,
-        f"W_Q, W_K, W_V and W_O have 4 d_model² = 576 numbers, and here are {numbers}.",
-    )
-    return "the heads are apart, scaled by √d_k, and joined by W_O"
 
 
 def _averages(forward: Callable[..., Tensor], x: Tensor, memory: Tensor) -> None:

@@ -1,6 +1,7 @@
 """The check of the whole model, Figure 1."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -74,12 +75,17 @@ def transformer(part: Part) -> str:
     _one_more_layer(_matrix_size(made(N=2)) - _matrix_size(module))
     call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
     _embedded(made())
-    if _encoder_inside(module).weights:
+    _stacks(made)
+    return "Figure 1 from ids to logits, one embedding for all three places"
+
+
+def _stacks(made: Callable[..., nn.Module]) -> None:
+    """The encoder, where it can be seen, and the decoder, each as a layer."""
+    if _encoder_inside(made()).weights:
         encoding(_encoder_inside(made()).forward)
         check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1)
     decoding(_decoder_inside(made()).forward)
     check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
-    return "Figure 1 from ids to logits, one embedding for all three places"
 
 
 def _matrix_size(module: nn.Module) -> int:
