@@ -81,8 +81,9 @@ def transformer(part: Part) -> str:
 
 def _stacks(made: Callable[..., nn.Module]) -> None:
     """The encoder, where it can be seen, and the decoder, each as a layer."""
-    if _encoder_inside(made()).weights:
-        encoding(_encoder_inside(made()).forward)
+    encoder = _encoder_inside(made())
+    if encoder.weights:
+        encoding(encoder.forward)
         check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1)
     decoding(_decoder_inside(made()).forward)
     check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
