@@ -101,12 +101,12 @@ class Adapted(nn.Module):
         return self.way.call(self.inner, *(each for each in given if each is not None))
 
 
-def built(name: str, part: Part, sizes: tuple[float, ...]) -> Any:
+def built(name: str, part: Part, sizes: tuple[int | float, ...]) -> Any:
     """The part made with sizes under its own names, or else in the book's order."""
     ours = dict(zip(SIZES[name].split(), sizes, strict=True))
     if "h" in ours:
         ours |= dict.fromkeys(("d_k", "d_v"), int(ours["d_model"] // ours["h"]))
-    theirs, named = inspect.signature(part).parameters, dict[str, float]()
+    theirs, named = inspect.signature(part).parameters, dict[str, int | float]()
     for size, value in ours.items():
         options = [size, *OTHER_NAMES.get(size, "").split()]
         named |= {option: value for option in options if option in theirs}

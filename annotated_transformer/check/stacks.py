@@ -314,9 +314,11 @@ def _stack(name: str, part: Part, kinds: int) -> None:
 
     Raises: Wrong for shared layers, for a wrong number of them, or ones without effect.
     """
-    one, two, three = (_builder(name, part, n)() for n in (1, 2, 3))
-    inputs = _inputs(kinds)
+    builds = [_builder(name, part, n) for n in (1, 2, 3)]
+    one, two, three = (build() for build in builds)
+    inputs, seen = _inputs(kinds), decoding if kinds == 2 else encoding
     require_gradients(three.module, three.forward(*inputs))
+    seen(one.forward)
     sizes = [size_of(probe.module) for probe in (one, two, three)]
     step = sizes[1] - sizes[0]
     require(
@@ -325,11 +327,9 @@ def _stack(name: str, part: Part, kinds: int) -> None:
         "with weights of its own.",
     )
     require(sizes[2] - sizes[1] == step, f"{name} should have N equal layers.")
-    build, seen = _builder(name, part, 1), decoding if kinds == 2 else encoding
-    seen(two.forward)
-    seen(build().forward)
-    _dropout(build, *check_layer(build, kinds))
+    _dropout(builds[0], *check_layer(builds[0], kinds))
     _chained(one, two, inputs)
+    seen(two.forward)
 
 
 def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
