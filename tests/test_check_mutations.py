@@ -194,7 +194,7 @@ BY_HAND = [
     (
         ("Decoder",),
         (DECODED, DECODED + "\n            memory = y"),
-        "Two layers together",
+        "The last layer doesn't see the memory",
     ),
     # the whole
     (

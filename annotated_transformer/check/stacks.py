@@ -347,6 +347,11 @@ def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
         y = two.forward(x, *memory)
     with without(first):
         right = two.forward(y, *memory)
+        require(
+            not memory or changed(right, two.forward(y, disturb(memory[0], 3))),
+            "The last layer doesn't see the memory: hand each layer the encoder's "
+            "output.",
+        )
     sentence = (
         "Two layers together give other numbers than one and then the other: each "
         "reads what the one before it gave."

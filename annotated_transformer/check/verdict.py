@@ -248,13 +248,14 @@ def require_gradients(module: nn.Module, result: Tensor) -> None:
     if result.requires_grad:
         (result * torch.randn_like(result)).sum().backward()
     for name, parameter in named.items():
+        gradient = parameter.grad
+        if gradient is None:
+            raise Wrong(
+                f"The gradient never reaches `{name}`: forward doesn't use it, or what "
+                "it gives is overwritten."
+            )
         require(
-            parameter.grad is not None,
-            f"The gradient never reaches `{name}`: forward doesn't use it, or what it "
-            "gives is overwritten.",
-        )
-        require(
-            parameter.dim() == 1 or (parameter.grad != 0).any(),
+            parameter.dim() == 1 or gradient.any(),
             f"The gradient of `{name}` is zero: what it gives is lost on the way.",
         )
 
