@@ -34,13 +34,9 @@ def check(
 
     `annotated-transformer check theirs.py --use Encoder=Stack`
     """
-    from ..check.file import CHECKS, progress
+    from ..check.file import progress
 
-    asked = dict(each.partition("=")[::2] for each in use or [])
-    for name, where in asked.items():
-        if name not in CHECKS or not where:
-            raise UserError(f"--use {name}={where}: {nearest(name, CHECKS)}")
-    verdicts = progress(file, asked)
+    verdicts = progress(file, _asked(use or []))
     for name, verdict in verdicts.items():
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
@@ -51,3 +47,16 @@ def check(
     echo(f"{done} of {len(verdicts)} parts are right")
     if done < len(verdicts):
         raise typer.Exit(1)
+
+
+def _asked(use: list[str]) -> dict[str, str]:
+    """The name by part. Raises: UserError for a part that nothing checks."""
+    from ..check.file import CHECKS
+
+    asked = dict(each.partition("=")[::2] for each in use)
+    for part, name in asked.items():
+        if part not in CHECKS:
+            raise UserError(f"--use {part}: no such part, {nearest(part, CHECKS)}")
+        if not name:
+            raise UserError(f"--use {part}: say what to check, --use {part}=NAME")
+    return asked
