@@ -8,6 +8,7 @@ import sys
 import tomllib
 from configparser import ConfigParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -22,11 +23,13 @@ import api_pages  # noqa: E402
 import chapters  # noqa: E402
 import dependencies  # noqa: E402
 import launch  # noqa: E402
+import moved  # noqa: E402
 import terms  # noqa: E402
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
+HTML = SimpleNamespace(format="html")
 LINES = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 PINS = [line for line in LINES if line and not line.startswith("#")]
 
@@ -344,6 +347,19 @@ def test_the_first_use_of_a_term_leads_to_the_glossary():
 def jobs(name: str) -> dict:
     workflow = ROOT / ".github" / "workflows" / f"{name}.yml"
     return yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"]
+
+
+def test_an_old_address_opens_the_page_of_its_subject(tmp_path):
+    moved.write_redirects(SimpleNamespace(outdir=tmp_path, builder=HTML), None)
+    for old in moved.MOVED:
+        page = (tmp_path / f"{old}.html").read_text(encoding="utf-8")
+        address = re.search(r"url=([^\"]+)", page)[1]
+        name, _, heading = address.partition("#")
+        chapter = (ROOT / "nbs" / old).parent / name
+        text = chapter.with_suffix(".ipynb").read_text(encoding="utf-8")
+        titles = re.findall(r'"## (.*?)(?:\\n)?"', text)
+        assert heading in [title.lower().replace(" ", "-") for title in titles]
+        assert not (ROOT / "nbs" / f"{old}.ipynb").exists()
 
 
 def test_the_book_is_made_with_the_versions_of_the_constraints():

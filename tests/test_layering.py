@@ -28,16 +28,12 @@ CHAPTERS = sorted(
 MODULES = sorted(
     path for path in (ROOT / PACKAGE).rglob("*.py") if path.name != "_modidx.py"
 )
-# The order of dependence; plain modules stand in the folder of their subject. What a
-# later one defines, `pretrained` imports by its name when it is asked for.
+# The order of dependence; plain modules stand in the folder of their subject. What is
+# imported by a string when it is asked for, `model_types` names.
 ORDER = ["errors", "registry", "cache", "devices", "files", "model_names"]
 ORDER += ["attention_view", "before", "model", "data", "training", "decoding"]
 ORDER += ["pretrained", "average", "translation", "after", "performance", "interop"]
 ORDER += ["model_types", "check", "plots", "cli", "", "__main__"]
-LATE = {
-    # A run takes the faster update, which stands on the model and the loss alone.
-    "translation.task": {"performance.update"},
-}
 names = pytest.mark.parametrize(
     "chapter", CHAPTERS, ids=lambda path: path.relative_to(ROOT / "nbs").as_posix()
 )
@@ -48,6 +44,12 @@ def contents() -> list[str]:
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
     entries = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
     return [file.replace("/", ".") for file in [toc["root"], *entries]]
+
+
+def exports(chapter: str) -> bool:
+    """Whether a chapter builds its module; a plain module may be used anywhere."""
+    path = ROOT / "nbs" / f"{chapter.replace('.', '/')}.ipynb"
+    return path.exists() and "#| default_exp" in path.read_text(encoding="utf-8")
 
 
 def name_of(path: Path, top: str) -> str:
@@ -75,6 +77,27 @@ def imports(source: str, module: str) -> set[str]:
     return {name for name in ours & known if name}
 
 
+def named(source: str) -> set[str]:
+    """The package's modules that stand in a piece of Python as a string: "module:NAME",
+    ".module", "annotated_transformer.module", or "subpackage.module".
+    """
+    known = {name_of(path, PACKAGE) for path in MODULES}
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if match := re.fullmatch(r"([\w.]+)(:\w+)?", node.value):
+                stem = match[1].removeprefix(PACKAGE)
+                if match[2] or not stem.isidentifier():
+                    found.add(stem.strip("."))
+    return found & known - {""}
+
+
+def below(source: str, module: str) -> set[str]:
+    """The modules that one imports or names, and that come after it."""
+    used = imports(source, module) | named(source)
+    return {name for name in used if place(name) > place(module)}
+
+
 def cells(path: Path, kind: str = "code") -> list[str]:
     """The sources of a notebook's cells of one kind."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -91,22 +114,39 @@ def python_of(path: Path) -> str:
     return "\n".join(line for line in lines if not re.match(r"\s*[%!]", line))
 
 
-modules = pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.parent != ROOT / PACKAGE / "cli"],
-    ids=lambda path: name_of(path, PACKAGE) or PACKAGE,
+@pytest.mark.parametrize(
+    "path", MODULES, ids=lambda path: name_of(path, PACKAGE) or PACKAGE
 )
+def test_a_module_uses_only_what_is_above(path):
+    module, source = name_of(path, PACKAGE), path.read_text(encoding="utf-8")
+    late = below(source, module)
+    assert not late, f"{module} uses {', '.join(late)}, which come after it"
+    if place(module) != place("cli"):
+        drawn = imports(source, module)
+        assert "plots" not in drawn, "only chapters and the command line draw"
 
 
-@modules
-def test_a_module_imports_only_from_above(path):
-    module = name_of(path, PACKAGE)
-    if path.name == "__init__.py" and not path.read_text(encoding="utf-8"):
-        return
-    used = imports(path.read_text(encoding="utf-8"), module) - LATE.get(module, set())
-    assert "plots" not in used, "only chapters and the command line draw"
-    below = [name for name in used if place(name) > place(module)]
-    assert not below, f"{module} imports {', '.join(below)}, which come after it"
+@pytest.mark.parametrize(
+    "source",
+    [
+        'import_module("annotated_transformer.performance.update")',
+        'import_module("annotated_transformer.interop")',
+        'import_module(".performance.update", __package__)',
+        'import_module(f"{__package__}.{name}") if name == "performance.update" else 0',
+        'MAKERS["objective"] = "performance.update:fast_training"',
+        'HOME = "pretrained:load"',
+        'WITHIN = ("annotated_transformer.interop.",)',
+        "from ..performance.update import fast_training",
+    ],
+)
+def test_a_name_in_a_string_counts_as_an_import(source):
+    assert below(source, "training.task")
+    assert not below(source, "model_types")
+
+
+@pytest.mark.parametrize("source", ['NAME = "plots"', '"""Of performance.update."""'])
+def test_a_word_is_no_name_of_a_module(source):
+    assert not below(source, "training.task")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +165,10 @@ def test_a_chapter_uses_only_what_earlier_chapters_built(chapter):
     late = [
         used
         for used in imports(python_of(chapter), name)
-        if used in order and used != "plots" and order.index(used) > order.index(name)
+        if used in order
+        and exports(used)
+        and used != "plots"
+        and order.index(used) > order.index(name)
     ]
     assert not late, f"{name} uses {', '.join(late)} before the chapter that builds it"
 

@@ -3,26 +3,35 @@ and a reader without script all get something.
 """
 
 import json
+import math
+import random
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from browser import CHROMIUM, Browser
 from small_page import small_page
 
+from annotated_transformer.data.batching import cut_points, padding_share
+from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
+from annotated_transformer.training.loss import smoothed_cross_entropy
+from annotated_transformer.training.schedule import adam, noam, peak_factor
 from benchmarks.model import attention_arcs, depth, figure_one, part_switch
 from benchmarks.record import load
+from benchmarks.training import diary
 from tools import touch
 
 STILLS = dict(touch.parts())
@@ -83,6 +92,48 @@ def test_temperature_and_scale():
 
 
 @needs_node
+@pytest.mark.parametrize("seed", range(3))
+def test_byte_pairs_are_pythons(seed):
+    """The cutting into words and signs, too; ties and umlauts included."""
+    rng = random.Random(seed)
+    lines = ["".join(rng.choices("abäß  12.,-e\u0301", k=60)) for _ in range(20)]
+    cutter = train_bpe(lines, 60)
+    counts = Counter(
+        tuple(piece)
+        for line in lines
+        for piece, _ in cutter.pre_tokenizer.pre_tokenize_str(
+            cutter.normalizer.normalize_str(line)
+        )
+    )
+    merges = learn_merges(counts, 30)
+    text = json.dumps("\n".join(lines))
+    found = in_node("byte-pairs.js", f"it.learn({text}, 30)")
+    assert [tuple(each["pair"]) for each in found] == merges
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    for word in list(counts)[:5]:
+        asked = f"it.replay({json.dumps(''.join(word[1:]))}, {json.dumps(merges)})"
+        if word[0] == "▁" and len(word) > 1:
+            cut = in_node("byte-pairs.js", asked)[-1]["words"]
+            assert tuple(cut[0]) == apply_merges(word, ranks)[-1]
+
+
+@needs_node
+@pytest.mark.parametrize("budget", [18, 60, 240])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_batches_are_pythons(budget, in_order):
+    lengths = np.array(PARTS["padding-sheet"]["lengths"])
+    given = {"lengths": lengths.tolist(), "budget": budget, "sorted": in_order}
+    found = in_node("padding-sheet.js", f"it.batches({json.dumps(given)})")
+    lengths = np.sort(lengths) if in_order else lengths
+    cuts = cut_points(lengths, budget, np.arange(len(lengths)))
+    plan = np.split(np.arange(len(lengths)), cuts)
+    assert found == [lengths[rows].tolist() for rows in plan]
+    counted = in_node("padding-sheet.js", f"it.counts({json.dumps(found)})")
+    share = padding_share(lengths, lengths, plan)
+    assert counted["padding"] / counted["all"] == pytest.approx(share)
+
+
+@needs_node
 @pytest.mark.parametrize("d_model", [16, 128, 512])
 def test_codes_are_pythons(d_model):
     codes = sinusoids(101, d_model)
@@ -108,6 +159,49 @@ def test_hidden_units_are_pythons():
     given = f"{inputs}.map((x) => it.network({json.dumps(state)}, x))"
     found = torch.tensor(in_node("relu-units.js", given))
     assert torch.allclose(found, network(torch.tensor(inputs)[:, None])[:, 0])
+
+
+@needs_node
+@pytest.mark.parametrize("p", [0.01, 0.9, 0.999])
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_prices_are_pythons(p, eps):
+    """The wrong tokens share what the right one leaves."""
+    logits = torch.full((1, 37), math.log((1 - p) / 36), dtype=torch.float64)
+    logits[0, 5] = math.log(p)
+    logits.requires_grad_()
+    loss = smoothed_cross_entropy(logits, torch.tensor([5]), eps)
+    loss.backward()
+    found = in_node("loss-curve.js", f"it.loss({p}, {eps}, 37)")
+    assert found == pytest.approx(loss.item())
+    push = in_node("loss-curve.js", f"it.push({{p: {p}, eps: {eps}}})")
+    assert push == pytest.approx(-logits.grad[0, 5].item())
+
+
+@needs_node
+@pytest.mark.parametrize("warmup", [1, 7])
+def test_adam_in_the_valley_is_pythons(warmup):
+    w = torch.nn.Parameter(torch.tensor([-5.0, 1.5], dtype=torch.float64))
+    valley = torch.nn.Module()
+    valley.w = w
+    optimizer, path = adam(valley), [w.tolist()]
+    factor = peak_factor(0.8, 2, warmup)
+    for step in range(1, 41):
+        optimizer.param_groups[0]["lr"] = noam(step, 2, warmup, factor)
+        optimizer.zero_grad()
+        ((w[0] ** 2 + 25 * w[1] ** 2) / 2).backward()
+        optimizer.step()
+        path.append(w.tolist())
+    found = in_node("valley-steps.js", f"it.walk({{peak: 0.8, warmup: {warmup}}})")
+    assert torch.allclose(torch.tensor(found), torch.tensor(path), atol=1e-5)
+
+
+@needs_node
+@pytest.mark.parametrize("rate", [0.05, 0.085])
+def test_descent_in_the_valley_is_pythons(rate):
+    """Each direction shrinks or grows by a factor of its own."""
+    found = in_node("valley-steps.js", f"it.walk({{rate: {rate}}})")
+    last = [-5 * (1 - rate) ** 40, 1.5 * (1 - 25 * rate) ** 40]
+    assert found[-1] == pytest.approx(last)
 
 
 @needs_node
@@ -149,6 +243,14 @@ def test_recorded_figure_is_what_the_model_does():
         found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
     ):
         assert best[0][0] == token  # each position names the token after it
+
+
+def test_recorded_diary_begins_as_the_loop_does():
+    recorded = load(diary.PLACE)["diary"]
+    start, tenth = diary.learn(updates=10)
+    assert recorded[0]["says"] == start["says"]
+    assert recorded[1]["loss"] == pytest.approx(tenth["loss"], rel=0.01)
+    assert recorded[-1]["says"][0] == "der einundzwanzigste März"
 
 
 def test_recorded_arcs_are_where_the_model_looks():
@@ -307,6 +409,21 @@ def test_a_position_is_dragged_and_moved_by_keys(near):
 
 
 @needs_chromium
+def test_batches_follow_the_budget_and_the_switch(near):
+    window = near("padding-sheet")
+    assert told(window, "padding-sheet").startswith("5 batches; 155 of 434 positions")
+    window.run("document.querySelector('padding-sheet [name=sorted]').focus()")
+    press(window, " ")
+    assert told(window, "padding-sheet").startswith("4 batches; 56 of 335 positions")
+    budget = "document.querySelector('padding-sheet [name=budget]')"
+    change = f"{budget}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{budget}.value = 60; {change}")
+    assert told(window, "padding-sheet").endswith("are padding, 9 %.")
+    drawn = "document.querySelectorAll('padding-sheet .part .cells rect').length"
+    assert window.run(drawn) == 30
+
+
+@needs_chromium
 def test_costs_follow_what_is_typed(near):
     window = near("cost-sheet")
     assert told(window, "cost-sheet").startswith("63")
@@ -336,6 +453,36 @@ def test_hidden_units_draw_what_is_asked_for(near):
 
 
 @needs_chromium
+def test_a_price_follows_the_probability_and_the_smoothing(near):
+    window = near("loss-curve")
+    assert told(window, "loss-curve").endswith("right token’s score goes up.")
+    window.run("document.querySelector('loss-curve [name=p]').value = 0.899")
+    window.run("document.querySelector('loss-curve [name=p]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "loss-curve") == (
+        "At p = 0.900 the token costs 1.377 nats, 0.000 above the lowest price. "
+        "Training: the right token’s score stays."
+    )
+    window.run("document.querySelector('loss-curve [name=eps]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "loss-curve").endswith("right token’s score goes down.")
+
+
+@needs_chromium
+def test_a_longer_warm_up_brings_a_high_peak_down(near):
+    window = near("valley-steps")
+    peak = "document.querySelector('valley-steps [name=peak]')"
+    window.run(f"{peak}.value = 5.9")
+    window.run(f"{peak}.focus()")
+    press(window, "ArrowRight")
+    assert told(window, "valley-steps").startswith("The path climbs above its start")
+    window.run("document.querySelector('valley-steps [name=warmup]').focus()")
+    for _ in range(5):
+        press(window, "ArrowRight")
+    assert told(window, "valley-steps").startswith("The path never climbs")
+
+
+@needs_chromium
 def test_depth_follows_the_slider(near):
     window = near("layer-depth")
     before = told(window, "layer-depth")
@@ -343,6 +490,59 @@ def test_depth_follows_the_slider(near):
     press(window, "ArrowRight")
     assert before.startswith("On top of 12 post-norm")
     assert told(window, "layer-depth").startswith("On top of 13 post-norm")
+
+
+@needs_chromium
+def test_letters_grow_into_tokens(near):
+    window = near("byte-pairs")
+    assert "No merge yet: 27 numbers" in told(window, "byte-pairs")
+    window.run("document.querySelector('byte-pairs [name=at]').focus()")
+    press(window, "ArrowRight")
+    assert "Merge 1 of 19 joins e and n, number 3 of 915" in told(window, "byte-pairs")
+    for _ in range(18):
+        press(window, "ArrowRight")
+    assert "7 numbers go into the model" in told(window, "byte-pairs")
+    ids = "[...document.querySelectorAll('.chip small')].map((it) => it.textContent)"
+    assert window.run(ids) == [*map(str, (152, 176, 8, 850, 160, 378, 2))]
+    window.run("document.querySelector('byte-pairs [name=text]').select()")
+    window.call("Input.insertText", text="<b>☃")
+    assert "☃ isn’t in the vocabulary: id 3" in told(window, "byte-pairs")
+    assert window.run("document.querySelectorAll('byte-pairs b').length") == 0
+
+
+@needs_chromium
+def test_merges_are_learned_from_a_readers_text(browser, tmp_path):
+    values = json.dumps(STILLS["byte-pairs.learn"])
+    page = small_page(
+        tmp_path, f"# Touch\n\n:::{{touch}} byte-pairs\n{values}\n:::\n", "touch"
+    )
+    browser.resize(390, 800)
+    browser.open(page)
+    browser.wait("!!document.querySelector('byte-pairs .told')?.textContent", 20)
+    assert told(browser, "byte-pairs").startswith("Merge 5 joins ")
+    browser.run("document.querySelector('[name=corpus]').select()")
+    browser.call("Input.insertText", text="banana\nbanana")
+    listed = "[...document.querySelectorAll('.merges li')].map((it) => it.textContent)"
+    grown = ["n + a 4×", "▁ + b 2×", "▁b + a 2×", "▁ba + na 2×", "▁bana + na 2×"]
+    assert browser.run(listed) == grown
+    assert "from 14 symbols" in told(browser, "byte-pairs")
+    right = "document.querySelector('[name=text]').getBoundingClientRect().right"
+    assert browser.run(right) <= 390
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_the_diary_is_leafed_through(near):
+    window = near("training-diary")
+    assert told(window, "training-diary").startswith("After 150 updates, “the twenty-")
+    slider = "document.querySelector('training-diary [name=at]')"
+    window.run(f"{slider}.focus()")
+    press(window, "ArrowRight")
+    assert told(window, "training-diary").startswith("After 160 updates")
+    assert window.run(f"{slider}.ariaValueText") == "160 updates"
+    change = f"{slider}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{slider}.value = 60; {change}")
+    assert told(window, "training-diary").endswith("is “der einundzwanzigste März”.")
 
 
 @needs_chromium
