@@ -167,8 +167,8 @@ def batches(
     """Batches without end, each with the position after it, which as `start` continues
     from there.
 
-    A position is (epoch, number of its batches already taken). Raises: UserError for one
-    that lies behind the end of its epoch.
+    A position is (epoch, number of its batches already taken). Raises: UserError for
+    one that lies behind the end of its epoch.
     """
     epoch, first = start
     lengths = pairs.src_lengths, pairs.tgt_lengths
