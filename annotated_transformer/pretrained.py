@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
@@ -26,6 +26,8 @@ from .training.checkpoint import (
     read_weights,
     save_model,
 )
+
+PretrainedT = TypeVar("PretrainedT", bound="PretrainedModel")
 
 
 class PretrainedModel:
@@ -56,14 +58,14 @@ class PretrainedModel:
 
     @classmethod
     def from_pretrained(
-        cls,
+        cls: type[PretrainedT],
         name: str | Path,
         *,
         device: str | torch.device | None = None,
         dtype: str | None = None,
         revision: str | None = None,
         **options: Any,
-    ) -> Self:
+    ) -> PretrainedT:
         """Open a model by a name that `find_folder` knows; `load` says the rest.
 
         `options` are those of the class. Raises: UserError naming what is missing,
@@ -88,12 +90,12 @@ class PretrainedModel:
 
     @classmethod
     def open(
-        cls,
+        cls: type[PretrainedT],
         saved: "SavedModel",
         device: torch.device,
         dtype: str,
         **options: Any,
-    ) -> Self:
+    ) -> PretrainedT:
         """The model of a folder. Raises: UserError as `from_pretrained`."""
         if options:
             raise UserError(
@@ -173,7 +175,7 @@ class PretrainedModel:
             "name: the command evaluate scores translations"
         )
 
-    def to(self, device: str | torch.device) -> Self:
+    def to(self: PretrainedT, device: str | torch.device) -> PretrainedT:
         """Move the model to a device; returns itself. Raises: UserError."""
         self.model.to(find_device(device))
         return self
