@@ -146,6 +146,66 @@ def test_what_a_chapter_exports_is_shown(chapter):
             assert not (defines and (hidden or (folded and not asked))), source
 
 
+# Chapters in which a cell that is shown needs one that is hidden.
+UNCOPIED = {
+    "after.language_model",
+    "after.other_weights",
+    "decoding.search",
+    "performance.decoding",
+    "training.loss",
+    "translation.heads",
+}
+
+
+def shown(chapter: Path) -> str:
+    """What a reader can copy from a chapter, in order."""
+    kept = (
+        source
+        for source in cells(chapter)
+        if not re.search(r"^#\| *hide", source, re.M)
+    )
+    lines = "\n\n".join(kept).splitlines()
+    return "\n".join(line for line in lines if not re.match(r"\s*[%!]", line))
+
+
+@names
+def test_cells_copied_in_order_know_all_names(chapter):
+    """A reader's clean notebook has no hidden cells."""
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select=F821",
+        "-",
+    ]
+    found = subprocess.run(
+        command, input=shown(chapter), text=True, capture_output=True
+    )
+    complete = found.returncode == 0
+    assert complete == (name_of(chapter, "nbs") not in UNCOPIED), found.stdout
+
+
+FIRST = [
+    path
+    for path in CHAPTERS
+    if path.parent.name in ("before", "model") or path.stem == "write_it"
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", FIRST, ids=lambda path: path.stem)
+def test_cells_copied_in_order_run(chapter):
+    environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, "-c", shown(chapter)],
+        cwd=chapter.parent,
+        env=environment,
+        check=True,
+    )
+
+
 def test_every_chapter_in_the_contents_exists():
     files = [name.replace(".", "/") for name in contents()]
     lacking = [
