@@ -22,7 +22,13 @@ from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
 from annotated_transformer.model_names import MODELS
-from benchmarks.model import attention_arcs, depth, figure_one, part_switch
+from benchmarks.model import (
+    attention_arcs,
+    depth,
+    figure_one,
+    nearest_rows,
+    part_switch,
+)
 from benchmarks.record import load
 from tools import touch
 
@@ -162,6 +168,21 @@ def test_recorded_arcs_are_where_the_model_looks():
     assert recorded["target"] == found["target"]
     weights = (torch.tensor(each["weights"]) for each in (recorded, found))
     assert torch.allclose(*weights, atol=0.02)
+
+
+def test_recorded_rows_are_the_models():
+    recorded, found = load(nearest_rows.PLACE), nearest_rows.rows()
+    assert recorded["chance"] == pytest.approx(found["chance"], abs=0.02)
+    first, again = (
+        {
+            each["names"][n]: each["names"][row[0]]
+            for n, row in enumerate(each["nearest"])
+        }
+        for each in (recorded, found)
+    )
+    assert first.keys() == again.keys()
+    same = sum(first[name] == again[name] for name in first)
+    assert same > 0.99 * len(first)  # two may be equally near
 
 
 @needs_node
@@ -385,6 +406,21 @@ def test_costs_follow_what_is_typed(near):
     window.run("document.querySelector('[data-preset=big]').click()")
     assert told(window, "cost-sheet").startswith("214 M parameters")
     assert not window.run(stale)
+
+
+@needs_chromium
+def test_nearest_rows_of_a_word_and_of_a_piece(near):
+    window = near("nearest-rows")
+    assert told(window, "nearest-rows").startswith("The nearest row to ▁day is ▁Day")
+    assert "The nearest row to day is" in told(window, "nearest-rows")
+    field = "document.querySelector('nearest-rows input')"
+    change = f"{field}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{field}.value = '<b>'; {change}")
+    assert told(window, "nearest-rows").startswith("“<b>” isn’t one of the ")
+    window.run(f"{field}.value = 'March'; {change}")
+    assert told(window, "nearest-rows").startswith(
+        "The nearest row to ▁March is ▁march"
+    )
 
 
 @needs_chromium
