@@ -198,12 +198,15 @@ FIRST = [
 @pytest.mark.parametrize("chapter", FIRST, ids=lambda path: path.stem)
 def test_cells_copied_in_order_run(chapter):
     environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
-    subprocess.run(
-        [sys.executable, "-c", shown(chapter)],
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=shown(chapter),
         cwd=chapter.parent,
         env=environment,
-        check=True,
+        capture_output=True,
+        text=True,
     )
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_chapter_in_the_contents_exists():
