@@ -52,7 +52,7 @@
     const list = likely.map((best, i) => `<text x="4" y="${top + 40 + i * 20}">${shown(names[i])}</text><text x="120" y="${top + 40 + i * 20}">${tokens(best)}</text>`).join("");
     const looks = weights ? grid(names, box === "dec-attention" ? target : source, weights[head]) : "";
     const words = likely.map((best, i) => `${shown(names[i])}: ${tokens(best)}`).join("; ");
-    return `<svg class="drawing" style="max-width:350px" viewBox="0 0 350 ${top + 30 + 20 * names.length}" role="img" aria-label="The token that each vector would name, with its probability. ${words}">${looks}<g class="words left"><text x="120" y="${top + 16}">if this vector were the last, it named</text>${list}</g></svg>`;
+    return `<svg class="drawing" style="max-width:350px" viewBox="0 0 350 ${top + 30 + 20 * names.length}" role="img" aria-label="The token that each vector would name, with its probability. ${words}">${looks}<g class="words left"><text x="4" y="${top + 16}">the vector of</text><text x="120" y="${top + 16}">would name, if it were the last</text>${list}</g></svg>`;
   };
 
   const draw = (state) => `<div class="drawing-box">${figure(state.steps[state.at ?? 0].box)}${numbers(state, state.at ?? 0)}</div>\n`;
