@@ -60,12 +60,20 @@ were written. Each name is imported from its module when it is first used, so im
 the package takes no time, and no PyTorch.
 """
 
+import os
+import signal
 import sys
+
+# A Ctrl-C while the command line is imported, of which this comes first, ends it in
+# silence. A program that imports the package keeps its own way.
+if os.path.basename(sys.argv[0]) in ("-m", "annotated-transformer"):
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import model_types as model_types  # which registers them
-from .decoding.engines import HOMES as _ENGINES
 
 __version__ = "0.1.0"
 
@@ -117,13 +125,6 @@ _HOMES = {
     "train": "training.trainer",
     "verify": "files",
 }
-
-# The modules that register the engines of a search, each imported when it is asked for.
-_ENGINES.update(
-    torch=f"{__name__}.performance.decoding",
-    plain=f"{__name__}.decoding.model_search",
-    ctranslate2=f"{__name__}.interop.ctranslate2",
-)
 
 __all__ = ["__version__", *_HOMES]
 

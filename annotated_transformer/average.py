@@ -8,8 +8,8 @@ from torch import Tensor
 from .errors import UserError
 from .files import read_json
 from .pretrained import SavedModel, find_model
-from .training.averaging import average_weights
 from .training.checkpoint import MADE_BY, check_shapes, copy_weights
+from .training.trainer import average_weights
 
 BESIDE = {"manifest.json", "progress.json"}  # they differ in each checkpoint
 

@@ -1,10 +1,12 @@
-"""Every model type: its name, the record that says all else, and what it is for."""
+"""Every model type: its name, the record that says all else, and what it is for; and
+what else is imported when its name is asked for.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError, nearest
-from .registry import SUMMARIES, model_type, register
+from .registry import MAKERS, SUMMARIES, model_type, register
 from .training.config import with_settings
 
 if TYPE_CHECKING:
@@ -39,6 +41,13 @@ for name, home, summary in (
     ),
 ):
     register(name, home, summary)
+
+MAKERS.update(
+    torch="performance.decoding:fast_engine",
+    plain="decoding.model_search:plain_engine",
+    ctranslate2="interop.ctranslate2:ctranslate2_engine",
+    objective="performance.update:fast_training",
+)
 
 
 def make_task(

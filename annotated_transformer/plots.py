@@ -1,6 +1,7 @@
 """The figures of the chapters, in one style that the colour-blind can read."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from torch import Tensor
 
+NUMBER = re.compile(r"[-+−±]?\d[\d.,]*( ?%)?$")
 COLOURS = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -375,7 +377,7 @@ def shares(
 
 
 class Table:
-    """Rows of values under a header; decimal numbers are shown with `digits` places."""
+    """Rows of values under a header, numbers at the right, with `digits` decimals."""
 
     def __init__(
         self, header: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 2
@@ -390,8 +392,10 @@ class Table:
         return f"{value:.{self.digits}f}" if isinstance(value, float) else str(value)
 
     def _repr_markdown_(self) -> str:
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        cells = ([text.replace("|", "\\|") for text in line] for line in lines)
-        return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        columns = zip(*self.rows, strict=True)
+        rules = ["---:" if all(map(NUMBER.match, each)) else "---" for each in columns]
+        cells = [self.header, rules, *self.rows]
+        lines = (" | ".join(text.replace("|", "\\|") for text in row) for row in cells)
+        return "\n".join(f"| {line} |" for line in lines)
 
     __repr__ = _repr_markdown_

@@ -1,4 +1,6 @@
-"""The model types: a record each, imported when its name is asked for."""
+"""What is imported when its name is asked for: model types, a record each, and what
+makes the engines of a search and the faster objective.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -47,6 +49,22 @@ class ModelType:
 
 HOMES: dict[str, str | ModelType] = {}
 SUMMARIES: dict[str, str] = {}  # of the types that have commands
+# What makes an engine of a model, its tokenizer and a dtype, and an objective of a
+# model and its smoothing: a function, or "module:NAME" in this package for it.
+MAKERS: dict[str, str | Callable[..., Any]] = {}
+
+
+def make(name: str, *parts: Any) -> Any:
+    """What the maker of this name makes of some parts."""
+    return named(MAKERS[name])(*parts)
+
+
+def named(home: Any) -> Any:
+    """What "module:NAME" stands for in this package; anything else is itself."""
+    if not isinstance(home, str):
+        return home
+    module, _, attribute = home.partition(":")
+    return getattr(import_module(f".{module}", __package__), attribute)
 
 
 def register(name: str, home: str | ModelType, summary: str = "") -> None:
@@ -64,10 +82,6 @@ def model_type(name: str) -> ModelType:
     """The record of a model type. Raises: UserError for an unknown one."""
     if name not in HOMES:
         raise UserError(f"unknown model type {name!r}: {nearest(name, HOMES)}")
-    home = HOMES[name]
-    if isinstance(home, str):
-        module, _, attribute = home.partition(":")
-        entry = getattr(import_module(f".{module}", __package__), attribute)
-        home = entry if isinstance(entry, ModelType) else ModelType(entry)
-        HOMES[name] = home
+    entry = named(HOMES[name])
+    HOMES[name] = home = entry if isinstance(entry, ModelType) else ModelType(entry)
     return home

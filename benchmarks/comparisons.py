@@ -10,7 +10,7 @@ isn't fair, none for a fair one. A reason that wasn't there before is an error, 
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log
 from operator import itemgetter
 from typing import Any
@@ -25,24 +25,62 @@ from benchmarks.record import command_line, load, read_runs, save
 
 PLACE = "fairness.json"
 Record = dict[str, Any]
-CAPTIONS = "test_2016_flickr"
-TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
-PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
+Cost = Callable[[Record], Any]
+VALIDATION = "the validation split"
+# Values beyond which a setting can't go.
+BOUNDS: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
 FEW_LABELS = {
     "linear": "the linear model",
     "nothing": "the model from nothing",
     "pretrained": "the pretrained model",
 }
+CAPTIONS = "test_2016_flickr"
+TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
+NORMS = LAYER_NORM, BATCH_NORM
+PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
+# The settings of a study, and the keys of a run that hold them.
+Names = dict[str, str]
+RATE, SERIES = {"rate": "rate"}, {"rate": "peak", "patches": "patches"}
+NETWORK, LINEAR = {"rate": "peak", "dropout": "dropout"}, {"n-grams": "n", "C": "C"}
 
 
-def renamed(tried: Sequence[Record], **names: str) -> list[Record]:
-    """The settings of each trial, under the names of this page."""
-    return [{name: each[old] for name, old in names.items()} for each in tried]
+# -- a side ----------------------------------------------------------------------------
 
 
-def grid_of(tried: Sequence[Record]) -> dict[str, Any]:
-    """The values of each setting that occur among the trials."""
-    return {name: tuple(sorted({each[name] for each in tried})) for name in tried[0]}
+def exact(
+    name: str,
+    setting: str,
+    tried: Sequence[Value],
+    won: Value,
+    score: float,
+    task: str = VALIDATION,
+) -> Side:
+    """A side that is solved, not trained, at each value of its one setting."""
+    values, winner = [{setting: value} for value in tried], {setting: won}
+    return trained(name, values, [winner], [{"score": score}], "score", None, task)
+
+
+def trained(
+    name: str,
+    tried: Sequence[Record],
+    winners: Sequence[Record],
+    runs: Sequence[Record],
+    score: str,
+    passes: float | None,
+    task: str | None = VALIDATION,
+) -> Side:
+    """A side that tried some settings, and the runs with those that won."""
+    settings = winners[0]
+    grid = {each: tuple(sorted({run[each] for run in tried})) for each in settings}
+    seeds = tuple(each["seed"] for each in runs if "seed" in each)
+    scores = tuple(each[score] for each in runs)
+    search = grid, tuple(winners), len(tried)
+    return Side(name, *search, passes, seeds, scores, task, BOUNDS)
+
+
+def renamed(runs: Sequence[Record], names: Names) -> list[Record]:
+    """Some settings of each trial, under the names of this page."""
+    return [{name: run[old] for name, old in names.items()} for run in runs]
 
 
 def same(side: str, runs: Sequence[Record], key: str) -> Any:
@@ -53,203 +91,160 @@ def same(side: str, runs: Sequence[Record], key: str) -> Any:
     return values[0]
 
 
-def as_it_won(side: str, runs: Sequence[Record], best: Record, *keys: str) -> None:
-    """Raises: ValueError, if the runs don't have the settings of the best trial."""
-    for key in keys:
-        if (found := same(side, runs, key)) != best[key]:
-            raise ValueError(f"{side}: its runs have {key} {found}, {best[key]} won")
-
-
-def searched(
+def study_side(
     name: str,
     runs: Sequence[Record],
-    settings: dict[str, str],
-    task: str,
-    bounds: dict[str, tuple[Value, ...]],
+    score: str,
+    budget: str = "updates",
+    cost: Cost = itemgetter("validation_loss"),
+    names: Names = RATE,
+    task: str = VALIDATION,
 ) -> Side:
-    """A side that was judged by validation at each trial, and tested where it won.
+    """One side of a study, which was tuned on seed 0 by the validation split.
 
-    `settings` says by which name of this page a key of a run goes.
+    Raises: ValueError, if its runs don't have the settings of the best trial.
     """
-    tried: dict[tuple[Value, ...], Record] = {}
-    for each in runs:
-        tried.setdefault(tuple(each[key] for key in settings), each)
-    best = max(tried, key=lambda t: judged(tried[t]))
-    winner = dict(zip(settings, best, strict=True)).items()
-    last = [each for each in runs if "accuracy" in each and winner <= each.items()]
-    passes = same(name, last, "passes")
-    names = settings.values()
-    return Side(
-        *(name, grid_of([dict(zip(names, each, strict=True)) for each in tried])),
-        *((dict(zip(names, best, strict=True)),), len(tried), passes),
-        seeds=tuple(each["seed"] for each in last if "seed" in each),
-        scores=tuple(each["accuracy"] for each in last),
-        tuned_on=task,
-        bounds=bounds,
-    )
+    own = [each for each in runs if each["side"] == name]
+    trials = [each for each in own if each["seed"] == TRIAL_SEED]
+    last = sorted((r for r in own if r not in trials), key=itemgetter("seed"))
+    best = min(trials, key=cost)
+    for key in names.values():
+        if (found := same(name, last, key)) != best[key]:
+            raise ValueError(f"{name}: its runs have {key} {found}, {best[key]} won")
+    tried, winner = renamed(trials, names), renamed([best], names)
+    return trained(name, tried, winner, last, score, same(name, last, budget), task)
 
 
-def judged(run: Record) -> tuple[float, float]:
-    """By what a trial is chosen: the accuracy on validation, then the loss."""
-    return run["valid_accuracy"], -run["valid_loss"]
+def recipe(
+    name: str, runs: Sequence[Record], score: str, budget: str = "updates"
+) -> Side:
+    """A side whose record has no search of its rate."""
+    rate, spent = [{"rate": same(name, runs, "rate")}], same(name, runs, budget)
+    return trained(name, rate, rate, runs, score, spent, None)
 
 
 # -- the records -----------------------------------------------------------------------
 
 
-def series() -> list[Comparison]:
+def series() -> Iterator[Comparison]:
     """The linear model beside the Transformer, at each context and horizon."""
     runs = read_runs("after/series.jsonl")
-    groups = dict.fromkeys((run["context"], run["horizon"]) for run in runs)
-    found = []
-    for context, hours in groups:
+    for context, hours in dict.fromkeys((r["context"], r["horizon"]) for r in runs):
         here = [r for r in runs if (r["context"], r["horizon"]) == (context, hours)]
         task = f"{hours} from {context}"
-        (one,) = (run for run in here if run["side"] == "linear")
-        tried, winner = tuple(one["tried"]), ({"penalty": one["penalty"]},)
-        solved = len(tried), None, (), (one["mse"],), task
-        linear = Side("the linear model", {"penalty": tried}, winner, *solved)
-        norms = [
-            series_transformer(name, here, context, hours, task)
-            for name in (LAYER_NORM, BATCH_NORM)
+        (one,) = (each for each in here if each["side"] == "linear")
+        found = one["tried"], one["penalty"], one["mse"], task
+        linear = exact("the linear model", "penalty", *found)
+        windows = CHANNELS * (TRAINING_HOURS - context - hours + 1)
+        own = [
+            each
+            | {"side": f"the {each['side']}", "patches": PATCHES[each["stride"]]}
+            | {"passes": each["updates"] * TRAINING.batch / windows}
+            for each in here
+            if each["side"] in NORMS
         ]
+        how = "mse", "passes", itemgetter("validation"), SERIES, task
+        networks = (study_side(f"the {norm}", own, *how) for norm in NORMS)
         name = f"ETTh1, {hours} hours from {context}"
-        found.append(Comparison(name, "test MSE", (linear, *norms)))
-    return found
+        yield Comparison(name, "test MSE", (linear, *networks))
 
 
-def series_transformer(
-    name: str, runs: Sequence[Record], context: int, hours: int, task: str
-) -> Side:
-    """A Transformer's trials at a context and horizon, and what won."""
-    own = [
-        each | {"patches": PATCHES[each["stride"]]}
-        for each in runs
-        if each["side"] == name
-    ]
-    trials = [each for each in own if each["seed"] == TRIAL_SEED]
-    best = min(trials, key=lambda each: each["validation"])
-    last = [each for each in own if each["seed"] != TRIAL_SEED]
-    as_it_won(name, last, best, "peak", "stride")
-    names = {"rate": "peak", "patches": "patches"}
-    tried, winner = renamed(trials, **names), renamed([best], **names)
-    windows = TRAINING_HOURS - context - hours + 1
-    passes = same(name, last, "updates") * TRAINING.batch / (windows * CHANNELS)
-    seeds, scores = (tuple(each[key] for each in last) for key in ("seed", "mse"))
-    trained = len(trials), passes, seeds, scores, task
-    return Side(f"the {name}", grid_of(tried), tuple(winner), *trained)
-
-
-def few_labels() -> list[Comparison]:
+def few_labels() -> Iterator[Comparison]:
     """Linear, from nothing and pretrained, at each number of labelled reviews."""
-    record = load("after/masked-language-model.json")
-    longest = None, record["pretraining"]["updates"]
-    points = [p for p in record["points"] if p.get("updates") in longest]
-    found = []
+    record, score = load("after/masked-language-model.json"), "test accuracy"
+    most = record["pretraining"]["updates"]
+    points = [each for each in record["points"] if each.get("updates") in (None, most)]
+    probes = [each for each in record["probes"] if each["updates"] == most]
     for labels in sorted({each["labels"] for each in points}):
         here = [each for each in points if each["labels"] == labels]
-        sides = [few_labels_side(side, here, record["tuned"]) for side in FEW_LABELS]
+        linear, nothing, pretrained = (
+            few_labels_side(side, here, record["tuned"][side]) for side in FEW_LABELS
+        )
         name = f"IMDb, {labels:,} labels"
-        found.append(Comparison(name, "test accuracy", tuple(sides)))
-        probes = [p for p in record["probes"] if p["updates"] == longest[1]]
-        beside = sides[0], sides[2], probe(probes, labels)
-        found.append(Comparison(f"{name}, a probe", "test accuracy", beside))
-    return found
-
-
-def probe(probes: Sequence[Record], labels: int) -> Side:
-    """A linear model on the frozen encoder, whose penalty each draw chose anew."""
-    runs = [each["labels"][str(labels)] for each in probes]
-    winners = tuple({"C": each["C"]} for each in runs)
-    solved = len(PROBE_STRENGTHS), None, tuple(each["seed"] for each in probes)
-    scores = tuple(each["test"] for each in runs)
-    grid = {"C": PROBE_STRENGTHS}
-    return Side("the probe", grid, winners, *solved, scores, "each draw of labels")
+        yield Comparison(name, score, (linear, nothing, pretrained))
+        sides = linear, pretrained, probe(probes, str(labels))
+        yield Comparison(f"{name}, a probe", score, sides)
 
 
 def few_labels_side(side: str, points: Sequence[Record], tuned: Record) -> Side:
     """A side at a number of labels, whose settings were chosen once, at 1,000."""
-    names = {"n-grams": "n", "C": "C"}
-    if side != "linear":
-        names = {"rate": "peak", "dropout": "dropout"}
-    winner, *tried = renamed([tuned[side], *tuned[side]["tried"]], **names)
+    names = LINEAR if side == "linear" else NETWORK
+    tried, winner = renamed(tuned["tried"], names), renamed([tuned], names)
     runs = [each for each in points if each["side"] == side]
-    passes = same(side, runs, "passes")
-    seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", "test"))
-    search = grid_of(tried), (winner,), len(tried)
-    bounds: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
-    named = FEW_LABELS[side], *search, passes, seeds, scores
-    return Side(*named, tuned_on="1,000 labels", bounds=bounds)
+    passes, task = same(side, runs, "passes"), "1,000 labels"
+    return trained(FEW_LABELS[side], tried, winner, runs, "test", passes, task)
 
 
-def classifier() -> list[Comparison]:
+def probe(probes: Sequence[Record], labels: str) -> Side:
+    """A linear model on the frozen encoder, whose penalty each draw chose anew."""
+    runs = [each["labels"][labels] | {"seed": each["seed"]} for each in probes]
+    tried, winners = [{"C": C} for C in PROBE_STRENGTHS], renamed(runs, {"C": "C"})
+    task = "each draw of labels"
+    return trained("the probe", tried, winners, runs, "test", None, task)
+
+
+def classifier() -> Iterator[Comparison]:
     """Learned attention beside the linear model, and beside other attention."""
-    runs, task = read_runs("after/classifier.jsonl"), "all labels"
-    network = {"rate": "rate", "dropout": "dropout"}
-
-    def side(name: str, which: str, settings: dict[str, str]) -> Side:
-        own = [each for each in runs if each["side"] == which]
-        bounds: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
-        return searched(name, own, settings, task, bounds)
-
-    linear = side("the linear model", "linear", {"n": "n-grams", "C": "C"})
-    ours = {
-        name: side(
-            f"the classifier with {name.replace('none', 'no')} attention", name, network
-        )
-        for name in ("none", "plain", "learned")
-    }
-    score = "test accuracy"
-    return [
-        Comparison("IMDb, all labels", score, (linear, ours["learned"])),
-        Comparison("IMDb, kinds of attention", score, tuple(ours.values())),
-    ]
+    runs, score = read_runs("after/classifier.jsonl"), "test accuracy"
+    names = {"rate": "rate", "dropout": "dropout"}
+    linear = searched("linear", "the linear model", runs, LINEAR)
+    none, plain, learned = (
+        searched(side, f"the classifier with {word} attention", runs, names)
+        for side, word in {"none": "no", "plain": "plain", "learned": "learned"}.items()
+    )
+    yield Comparison("IMDb, all labels", score, (linear, learned))
+    yield Comparison("IMDb, kinds of attention", score, (none, plain, learned))
 
 
-def vision() -> list[Comparison]:
+def searched(side: str, name: str, runs: Sequence[Record], names: Names) -> Side:
+    """A side that was judged by validation at each trial, by the accuracy and then the
+    loss, and tested where it won.
+    """
+    own = [each for each in runs if each["side"] == side]
+    settings = renamed(own, names)
+    trials = [each for i, each in enumerate(settings) if each not in settings[:i]]
+    firsts = [own[settings.index(each)] for each in trials]
+    best = max(firsts, key=lambda r: (r["valid_accuracy"], -r["valid_loss"]))
+    winner = renamed([best], names)
+    last = [r for r in own if "accuracy" in r and renamed([r], names) == winner]
+    passes = same(name, last, "passes")
+    return trained(name, trials, winner, last, "accuracy", passes, "all labels")
+
+
+def vision() -> Iterator[Comparison]:
     """Each number of images: the Transformer, convolutions, and a linear model."""
-    runs, found = read_runs("after/vision.jsonl"), []
+    runs = read_runs("after/vision.jsonl")
     for images in sorted({each["images"] for each in runs}):
         here = [each for each in runs if each["images"] == images]
         (one,) = (each for each in here if each["side"] == "linear")
-        strengths = tuple(map(float, one["tried"]))
-        grid, winner = {"strength": strengths}, ({"strength": one["strength"]},)
-        solved = len(strengths), None, (), (one["accuracy"],), "the validation split"
-        linear = Side("the linear model", grid, winner, *solved)
-        networks = [
-            study_side(name, here, "accuracy")
-            for name in ("transformer", "convolution")
-        ]
+        found = [*map(float, one["tried"])], one["strength"], one["accuracy"]
+        sides = [exact("the linear model", "strength", *found)]
+        for name in ("transformer", "convolution"):
+            sides.append(study_side(name, here, "accuracy"))
         name = f"MNIST, {images:,} images"
-        sides = linear, *networks
-        found.append(Comparison(name, "test accuracy", sides, unit="updates"))
-    return found
+        yield Comparison(name, "test accuracy", tuple(sides), "updates")
 
 
-def language_model() -> list[Comparison]:
+def language_model() -> Iterator[Comparison]:
     """N-grams beside the model, on tiny Shakespeare."""
-    runs = read_runs("after/language-model.jsonl")
+    runs, budget = read_runs("after/language-model.jsonl"), "passes"
     (grams,) = (each for each in runs if each["side"] == "n-grams")
-    orders, winner = tuple(map(int, grams["tried"])), {"order": grams["order"]}
-    solved = len(orders), None, (), (grams["nats"],), "the validation split"
-    counts = Side("the n-grams", {"order": orders}, (winner,), *solved)
-    ours = study_side("ours", runs, "nats", budget="passes")
+    found = [*map(int, grams["tried"])], grams["order"], grams["nats"]
+    counts = exact("the n-grams", "order", *found)
+    ours = study_side("ours", runs, "nats", budget)
     laptop = [each for each in runs if each["side"] == "laptop"]
-    small = recipe("the laptop's settings", laptop, "nats", budget="passes")
-    rate = {"rate": small.winners[0]["rate"]}  # which nanoGPT's own program has, too
+    rate = {"rate": laptop[0]["rate"]}  # which nanoGPT's own program has, too
     itself = [each | rate for each in runs if each["side"] == "nanoGPT"]
-    theirs = recipe("nanoGPT", itself, "nats", budget="passes")
+    small = recipe("the laptop's settings", laptop, "nats", budget)
+    theirs = recipe("nanoGPT", itself, "nats", budget)
     name, score = "tiny-shakespeare", "nats per character"
-    return [
-        Comparison(name, score, (counts, ours)),
-        Comparison(f"{name}, a laptop's settings", score, (counts, small, theirs)),
-    ]
+    yield Comparison(name, score, (counts, ours))
+    yield Comparison(f"{name}, a laptop's settings", score, (counts, small, theirs))
 
 
-def since_2017() -> list[Comparison]:
+def since_2017() -> Iterator[Comparison]:
     """Each study: the sides' losses on the test split, and BLEU of 2017 and today."""
     runs = read_runs("after/since_2017.jsonl")
-    found = []
     for study in dict.fromkeys(each["study"] for each in runs):
         here = [each for each in runs if each["study"] == study]
         names = list(dict.fromkeys(each["side"] for each in here))
@@ -257,104 +252,61 @@ def since_2017() -> list[Comparison]:
             if any(score in each for each in here):
                 sides = tuple(study_side(name, here, score) for name in names)
                 told = f"since 2017, {study}, {score.replace('_', ' ')}"
-                found.append(Comparison(told, score, sides, unit="updates"))
-    return found
+                yield Comparison(told, score, sides, "updates")
 
 
-def study_side(
-    name: str,
-    runs: Sequence[Record],
-    score: str,
-    budget: str = "updates",
-    cost: Callable[[Record], float] = itemgetter("validation_loss"),
-) -> Side:
-    """One side of a study, whose rate was tuned on seed 0 by the validation split."""
-    own = [each for each in runs if each["side"] == name]
-    tuning = [each for each in own if each["seed"] == 0]
-    final = sorted((r for r in own if r["seed"] != 0), key=lambda run: run["seed"])
-    rate, spent = (same(name, final, key) for key in ("rate", budget))
-    as_it_won(name, final, min(tuning, key=cost), "rate")
-    seeds, scores = (tuple(each[key] for each in final) for key in ("seed", score))
-    tuned = grid_of(renamed(tuning, rate="rate")), ({"rate": rate},), len(tuning)
-    return Side(name, *tuned, spent, seeds, scores, "the validation split")
-
-
-def recipe(
-    name: str, runs: Sequence[Record], score: str, budget: str = "updates"
-) -> Side:
-    """A side whose record has no search of its rate."""
-    seeds, scores = (tuple(each[key] for each in runs) for key in ("seed", score))
-    rate = same(name, runs, "rate")
-    untuned = {"rate": (rate,)}, ({"rate": rate},), 1
-    return Side(name, *untuned, same(name, runs, budget), seeds, scores, None)
-
-
-def distillation() -> list[Comparison]:
+def distillation() -> Iterator[Comparison]:
     """A student of people's translations beside one of a teacher's."""
     runs = read_runs("after/distillation.jsonl")
     names = list(dict.fromkeys(each["side"] for each in runs))
     sides = tuple(study_side(name, runs, "bleu", cost=STUDY.cost) for name in names)
-    return [Comparison("Tatoeba, distillation", "bleu", sides, unit="updates")]
+    yield Comparison("Tatoeba, distillation", "bleu", sides, "updates")
 
 
-def parsing() -> list[Comparison]:
+def parsing() -> Iterator[Comparison]:
     """A grammar, and parsers that learned from trees as they are, or exchanged too."""
     runs = read_runs("paper/parsing.jsonl")
     (counted,) = (each for each in runs if each["study"] == "grammar")
-    orders, winner = tuple(map(int, counted["tried"])), {"order": counted["order"]}
-    solved = len(orders), None, (), (counted["test"]["f1"],), "the validation split"
-    grammar = Side("the grammar", {"order": orders}, (winner,), *solved)
+    found = [*map(int, counted["tried"])], counted["order"], counted["test"]["f1"]
+    grammar = exact("the grammar", "order", *found)
     tuned = [each for each in runs if each["study"] == "parsing"]
     longer = [each for each in runs if each["study"] == "longer"]
     longer += [each for each in tuned if each["seed"] == 0]
-    score, names = "f1, constrained, beam", ("as they are", "exchanged")
-    sides = [study_side(name, tuned, score) for name in names]
+    score, name = "f1, constrained, beam", "Penn Treebank's sample"
+    sides = [study_side(side, tuned, score) for side in ("as they are", "exchanged")]
+    yield Comparison(name, "F1", (grammar, *sides), "updates")
     last = study_side("exchanged", longer, score)
-    compared = "Penn Treebank's sample"
-    return [
-        Comparison(compared, "F1", (grammar, *sides), unit="updates"),
-        Comparison(f"{compared}, longer", "F1", (grammar, last), unit="updates"),
-    ]
+    yield Comparison(f"{name}, longer", "F1", (grammar, last), "updates")
 
 
-def counted_phrases() -> list[Comparison]:
+def counted_phrases() -> Iterator[Comparison]:
     """Counted phrases beside the Transformers of captions and of everyday sentences."""
-    counted, captions = load("paper/phrases.json"), []
+    captions = []
     for name in "ends", "seed2", "seed3":
         record = load(f"runs/multi30k-en-de-tiny-{name}/record.json")
         training, found = record["run"]["training"], record["as_published"]
         scores = found["tests"][CAPTIONS]["scores"][TASKS["multi30k"].convention]
         run = {"seed": training["seed"], "rate": training["lr_factor"]}
         captions.append(run | {"updates": found["end"], "bleu": scores["value"]})
+    sides = phrases("multi30k", CAPTIONS), recipe("the recipe", captions, "bleu")
+    yield Comparison("Multi30k, counted phrases", "BLEU", sides, "updates")
     record = load("runs/tatoeba-en-de/record.json")
     training = record["run"]["training"]
     everyday = {"seed": training["seed"], "rate": training["peak"]}
     everyday["updates"] = record["earlier_updates"] + record["updates"]
     everyday["bleu"] = record["as_shipped"]["bleu"]
-    return [
-        Comparison(
-            f"{name}, counted phrases",
-            "BLEU",
-            (phrases(counted[corpus], split), ours),
-            unit="updates",
-        )
-        for name, corpus, split, ours in (
-            ("Multi30k", "multi30k", CAPTIONS, recipe("the recipe", captions, "bleu")),
-            ("Tatoeba", "tatoeba", "test", recipe("the model", [everyday], "bleu")),
-        )
-    ]
+    sides = phrases("tatoeba", "test"), recipe("the model", [everyday], "bleu")
+    yield Comparison("Tatoeba, counted phrases", "BLEU", sides, "updates")
 
 
-def phrases(counted: Record, split: str) -> Side:
+def phrases(corpus: str, split: str) -> Side:
     """The counting and its weights."""
-    tried = [
-        {k: v for k, v in each.items() if k != "bleu"} for each in counted["tried"]
-    ]
-    solved = len(tried), None, (), (counted["tests"][split],), "the validation split"
-    return Side("phrase counting", grid_of(tried), (counted["weights"],), *solved)
+    counted = load("paper/phrases.json")[corpus]
+    search = counted["tried"], [counted["weights"]]
+    return trained("phrase counting", *search, [counted["tests"]], split, None)
 
 
-def table_3() -> list[Comparison]:
+def table_3() -> Iterator[Comparison]:
     """The rows of Table 3, which all have base's settings but for their one change.
 
     Only big has several.
@@ -363,23 +315,18 @@ def table_3() -> list[Comparison]:
     factor = scaled_down_recipe(variations()["base"]).training.lr_factor
     runs = [r | {"rate": factor, "loss": log(r["perplexity"])} for r in runs]
     longest = max(each["updates"] for each in runs)
-    lengths = {
+    for length, here in {
         f"{longest:,} updates": [r for r in runs if r["updates"] == longest],
         "2,000 updates, big 6,000": [r for r in runs if r["updates"] != longest],
-    }
-    found = []
-    for length, here in lengths.items():
-        names = list(dict.fromkeys(each["row"] for each in here))
-        sides = [
+    }.items():
+        sides = tuple(
             recipe(name, [r for r in here if r["row"] == name], "loss")
-            for name in names
-        ]
-        named = f"Table 3, {length}"
-        found.append(Comparison(named, "loss", tuple(sides), unit="updates"))
-    return found
+            for name in dict.fromkeys(each["row"] for each in here)
+        )
+        yield Comparison(f"Table 3, {length}", "loss", sides, "updates")
 
 
-READERS: dict[str, Callable[[], list[Comparison]]] = {
+READERS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "after/series.jsonl": series,
     "after/masked-language-model.json": few_labels,
     "after/classifier.jsonl": classifier,

@@ -1,5 +1,6 @@
-// How the book's search ranks what it finds, and two steps that Sphinx's own search
-// lacks: a word that no page has gives way to the nearest one, and a page is listed once.
+// How the book's search ranks what it finds, and three steps that Sphinx's own search
+// lacks: a word that no page has gives way to the nearest one, a page is listed once, and
+// results come while one types.
 
 // Exact titles come first, chapters before the pages that list (the reference, the
 // glossary, the questions).
@@ -67,15 +68,19 @@ Search.query = (typed) => {
   query(meant);
 };
 
+let results = [];  // still to be shown, the best last
+
 Search._performSearch = (...words) => {
-  const seen = new Set();  // the best comes last
-  return _performSearch(...words).reverse()
+  const seen = new Set();
+  return results = _performSearch(...words).reverse()
     .filter(([page]) => !seen.has(page) && seen.add(page)).reverse();
 };
 
-// An excerpt is of what a chapter says, not of the buttons and contents above it.
+// An excerpt is of what a chapter says, not of the buttons and contents above it, whose
+// handlers this page's policy would report.
 Search.htmlToText = (html, anchor) => {
-  const page = new DOMParser().parseFromString(html, "text/html");
+  const text = html.replace(/ on\w+="[^"]*"/g, "");
+  const page = new DOMParser().parseFromString(text, "text/html");
   page.querySelectorAll("h1, .headerlink, script, style").forEach((each) => each.remove());
   return page.querySelector(`article ${anchor || ""}`)?.textContent.trim() ?? "";
 };
@@ -84,3 +89,14 @@ Search.htmlToText = (html, anchor) => {
 const box = document.querySelector(".bd-search-container input");
 box.focus();
 box.select();
+
+let pause;
+box.addEventListener("input", () => {
+  clearTimeout(pause);
+  pause = setTimeout(() => {
+    results.length = 0;
+    history.replaceState(null, "", `?q=${encodeURIComponent(box.value)}`);
+    document.getElementById("search-results").replaceChildren();
+    if (box.value.trim()) Search.performSearch(box.value);
+  }, 150);
+});

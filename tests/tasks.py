@@ -36,9 +36,10 @@ from annotated_transformer.after.text_generation import (
     LanguageTraining,
 )
 from annotated_transformer.after.vision import ImageSet, VisionConfig, VisionTransformer
-from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
+from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.data.text_tokenizer import encode_texts
 from annotated_transformer.training.task import Task
+from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 from annotated_transformer.translation.task import TranslationTask
 
 SMALL = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "dropout": 0.1}

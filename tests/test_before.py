@@ -6,10 +6,11 @@ from torch import nn
 
 from annotated_transformer.before.graph import longest_chain
 from annotated_transformer.before.recurrent import AdditiveAttention, gru_step
-from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
+from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.before.self_attention import (
     SelfAttention,
 )
+from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 
 
 @pytest.fixture

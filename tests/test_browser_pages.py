@@ -4,15 +4,24 @@ or without sight, in search and in print. Build it first: make book.
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from browser import BOOK, CHROMIUM, Browser
 
+
+def leads_on(path: Path) -> bool:
+    """Whether a page only opens another one."""
+    return 'http-equiv="refresh"' in path.read_text(encoding="utf-8")
+
+
 PAGES = sorted(
     path.relative_to(BOOK).as_posix()
     for path in BOOK.rglob("*.html")
-    if "_static" not in path.relative_to(BOOK).parts and path != BOOK / "index.html"
-)  # the last one only leads on to the cover
+    if "_static" not in path.relative_to(BOOK).parts
+    and path != BOOK / "index.html"
+    and not leads_on(path)
+)
 COVER = "index.html"
 LARGEST = sorted(PAGES, key=lambda page: -(BOOK / page).stat().st_size)[:6]
 
@@ -299,7 +308,7 @@ QUERIES = {
     "padding": "data/batching",
     "bleu": "translation/bleu",
     "dropout": "model/layers",
-    "checkpoint": "training/averaging",
+    "checkpoint": "training/run",
     "key-value cache": "performance/decoding",
     "gru": "before/recurrent",
     "parameters": "model/costs",
@@ -355,6 +364,52 @@ def test_the_search_shows_the_right_chapter_first_or_second(browser):
         found = search(browser, words)
         assert page in found[:2], words
         assert len(found) == len(set(found)), words
+
+
+def test_results_come_while_one_types(browser):
+    browser.open(f"file://{BOOK}/search.html")
+    for typed, page in {
+        "label": "training/loss",
+        " smoothing": "training/loss",
+    }.items():
+        browser.call("Input.insertText", text=typed)
+        browser.wait(f"location.search.length > {len(typed)}")
+        browser.wait(f"document.querySelector('#search-results li') && {ANSWERED}")
+        assert any(page in link for link in browser.run(LISTED)[:3]), typed
+    browser.run("document.activeElement.select()")
+    browser.call("Input.insertText", text="")
+    browser.press("Tab")
+
+
+def test_who_lost_the_way_searches(browser, served):
+    browser.open(f"{served}404.html")
+    browser.run("document.querySelector('article input[type=search]').focus()")
+    browser.submit("beam search")
+    browser.wait(ANSWERED)
+    assert "decoding/search" in browser.run(LISTED)[0]
+
+
+# -- the way through the book ----------------------------------------------------------
+
+
+def test_the_part_that_one_reads_is_open_and_the_others_fold(show):
+    window = show("model/attention.html")
+    parts = "[...document.querySelectorAll('.bd-links details')]"
+    assert window.run(f"{parts}.length") > 5
+    names = window.run(f"{parts}.filter((it) => it.open).map((it) => it.innerText)")
+    assert [name.split("\n")[0] for name in names] == ["The model"]
+
+
+def test_the_way_through_the_book_ends_with_the_last_chapter(browser):
+    """Next, next, next: from the cover to the end, past no page of the reference."""
+    browser.open(f"file://{BOOK}/index.html")
+    following, seen = "document.querySelector('.right-next')", []
+    while link := browser.run(f"{following}?.href"):
+        seen.append(link.rsplit("html/", 1)[1])
+        browser.open(link)
+    assert len(seen) > 30
+    assert len(set(seen)) == len(seen)
+    assert not [page for page in seen if page.startswith("api/")]
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -73,12 +73,17 @@ MISTAKES = [
     ("attention", " / math.sqrt(key.size(-1))", "", "aren't divided by √d_k"),
     ("attention", "math.sqrt(key.size(-1))", "key.size(-1)", "divided by d_k;"),
     ("attention", "/ math", "* math", "multiplied by √d_k"),
-    ("attention", "math.sqrt(key.size(-1))", "key.size(-2) ** 0.5", "number of keys"),
+    (
+        "attention",
+        "math.sqrt(key.size(-1))",
+        "key.size(-2) ** 0.5",
+        "root of another size",
+    ),
     ("attention", "dim=-1", "dim=-2", "over the queries"),
-    ("attention", "dim=-1", "dim=0", "query 0's sum to"),
+    ("attention", "dim=-1", "dim=0", "over another axis"),
     ("attention", SOFTMAX, "scores @ value", "softmax is missing"),
     ("attention", "@ value", "@ key", "average `value`"),
-    ("attention", "~mask", "mask", "wrong way round"),
+    ("attention", "~mask", "mask", "is inverted"),
     ("attention", "-math.inf", "0", "a score of 0 isn't nothing"),
     ("attention", "-math.inf", "-1.0", "write −inf"),
     ("attention", MASKED, "scores", "The mask changes nothing"),
@@ -92,12 +97,12 @@ MISTAKES = [
     ("attention", "return " + SOFTMAX, "scores.softmax(-1)", "`return` missing"),
     ("attention", "@ value", "@ value, 3", "after it should be the weights"),
     # masks
-    ("padding_mask", "!=", "==", "wrong way round"),
+    ("padding_mask", "!=", "==", "is inverted"),
     ("padding_mask", "!= pad_id", "!= 0", "compare with pad_id"),
     ("padding_mask", "[:, None, None, :]", "", "[:, None, None, :]"),
     ("padding_mask", "[:, None, None, :]", "[:, None, None].float()", "boolean"),
     ("causal_mask", ".tril()", ".triu()", "shows the future"),
-    ("causal_mask", ".tril()", ".triu(1)", "wrong way round"),
+    ("causal_mask", ".tril()", ".triu(1)", "is inverted"),
     ("causal_mask", ".tril()", ".tril(-1)", "diagonal is False"),
     ("causal_mask", ".tril()", "", "hides nothing"),
     ("causal_mask", "(n, n, dtype=torch.bool)", "(n, n)", "boolean"),
@@ -127,7 +132,7 @@ MISTAKES = [
         "MultiHeadAttention",
         ATTENDED,
         ATTENDED.replace("mask", "None if mask is None else ~mask"),
-        "upside down",
+        "is inverted",
     ),
     ("MultiHeadAttention", HEADS, "heads.flatten(2)", "transpose(1, 2), before they"),
     (
@@ -200,7 +205,7 @@ MISTAKES = [
     ),
     # the layers
     ("EncoderLayer", "self.attention(x, x, mask)", "x", "self-attention is missing"),
-    ("EncoderLayer", "(x, x, mask)", "(x, x)", "hand the mask to self-attention"),
+    ("EncoderLayer", "(x, x, mask)", "(x, x)", "hand mask to self-attention"),
     ("EncoderLayer", "x, mask))", "x, causal_mask(x.size(1))))", "encoder has none"),
     (
         "EncoderLayer",
@@ -265,12 +270,17 @@ MISTAKES = [
     ),
     # the whole model
     ("Transformer", EMBEDDED, "x", "add sinusoids"),
-    ("Transformer", "self.embed(tgt)", "self.embedding(tgt)", "its embedding, too"),
+    (
+        "Transformer",
+        "self.embed(tgt)",
+        "self.embedding(tgt)",
+        "The target's positions are missing",
+    ),
     (
         "Transformer",
         "self.embed(tgt)",
         "self.embed(tgt) + self.embed(tgt).mean(dim=1, keepdim=True)",
-        "needs its causal mask",
+        "come through",
     ),
     (
         "Transformer",
@@ -522,11 +532,15 @@ class TorchTransformer(nn.Module):
         self.positions = nn.Parameter(torch.randn(max_length, d_model))
         self.out = nn.Linear(d_model, vocab_size)
         self.out.weight = self.embedding.weight
+        self.dropout, self.scale = nn.Dropout(dropout), d_model**0.5
         self.stacks = nn.Transformer(d_model, h, N, N, d_ff, dropout, batch_first=True)
 
     def forward(self, src, tgt):
         x, y = (
-            self.embedding(ids) + self.positions[: ids.size(1)] for ids in (src, tgt)
+            self.dropout(
+                self.embedding(ids) * self.scale + self.positions[: ids.size(1)]
+            )
+            for ids in (src, tgt)
         )
         padding, future = src == 0, ~RIGHT.causal_mask(tgt.size(1))
         hidden = self.stacks(
@@ -666,8 +680,11 @@ def test_the_command_shows_how_far_a_file_is(run, tmp_path):
     wrong = SOURCE.replace(" / math.sqrt(key.size(-1))", "")
     path.write_text(wrong.replace("def greedy_search", "def greedy"), "utf-8")
     status, out, _ = run("check", path)
+    numbers, sentence = out.split("padding_mask")[0].rsplit("\n", 2)[:2]
+    assert status == 1 and "√d_k" in sentence
+    assert "expected" in numbers.splitlines()[0] and "found" in numbers.splitlines()[0]
     lines = dict(line.split(maxsplit=1) for line in out.splitlines())
-    assert status == 1 and "√d_k" in lines["attention"]
+    assert lines["MultiHeadAttention"] == "uses attention; mend that first"
     assert lines["padding_mask"] == "done"
     assert lines["greedy_search"] == "not yet written"
 

@@ -19,7 +19,6 @@ from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
-from annotated_transformer.training.averaging import average_weights
 from annotated_transformer.training.checkpoint import (
     load_checkpoint,
     load_model,
@@ -27,6 +26,7 @@ from annotated_transformer.training.checkpoint import (
     save_model,
 )
 from annotated_transformer.training.schedule import adam
+from annotated_transformer.training.trainer import average_weights
 
 
 def new_model(seed=0, **changes):

@@ -21,10 +21,9 @@ from tiny_run import random_model, refused, train_arguments, write_pairs
 
 import annotated_transformer
 from annotated_transformer import cli
-from annotated_transformer.cli import ending, options
+from annotated_transformer.cli import ending
 from annotated_transformer.model_names import SHIPPED
 from annotated_transformer.pretrained import load
-from annotated_transformer.training.recipes import recipes
 
 SHIPPED_MODELS = ("phrasebook-en-de", "tatoeba-en-de", "hf:owner/name", "base or big")
 ROOT = Path(__file__).resolve().parents[1]
@@ -506,10 +505,6 @@ def test_the_shell_completes_names(line, found):
     assert set(out.split()) == found and "Traceback" not in err
 
 
-def test_the_completed_recipes_are_all():
-    assert list(options.RECIPES) == list(recipes())
-
-
 # --- how a command ends
 
 
@@ -560,10 +555,28 @@ def test_an_interruption_ends_the_command(tmp_path, code, out):
     assert ended(command=[sys.executable, "-c", program], env=path) == (130, out, "")
 
 
-def test_an_interruption_while_the_command_line_is_imported(tmp_path):
-    (tmp_path / "typer.py").write_text("import signal; signal.raise_signal(2)")
+INTERRUPT = """
+import signal, sys
+class Interrupt:
+    def find_spec(name, path=None, target=None):
+        if name == {!r}: signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt)
+"""
+IMPORTED = ["errors", "model_types", "__main__", "cli", "cli.ending"]
+
+
+@pytest.mark.parametrize(
+    "module", [*(f"annotated_transformer.{each}" for each in IMPORTED), "typer"]
+)
+@pytest.mark.parametrize("command", ["module", "script"])
+def test_an_interruption_while_the_package_is_imported(tmp_path, module, command):
+    script = Path(sys.executable).with_name("annotated-transformer")
+    if command == "script" and not script.exists():
+        pytest.skip("the package is not installed as a command")
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT.format(module))
     path = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    assert ended("info", env=path) == (130, "", "")
+    start = US if command == "module" else [script]
+    assert ended("info", command=start, env=path) == (130, "", "")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import math
 import shutil
+import struct
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -265,6 +267,21 @@ def test_broken_and_huge_pictures_end_in_one_line(tmp_path, monkeypatch):
     for each in (path, broken):
         with pytest.raises(UserError, match="can't be read as a picture") as said:
             made("vision").predict(each)
+        assert "\n" not in str(said.value)
+
+
+def test_a_picture_of_one_long_line_is_refused_before_it_is_decoded(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    size = struct.pack(">4sIIBBBBB", b"IHDR", 1, 89_000_000, 8, 0, 0, 0, 0)
+    parts = [b"\x89PNG\r\n\x1a\n"]  # a header, and a row or two of 89 million
+    for part in (size, b"IDAT" + zlib.compress(bytes(4)), b"IEND"):
+        crc = struct.pack(">I", zlib.crc32(part))
+        parts += [struct.pack(">I", len(part) - 4), part, crc]
+    path = tmp_path / "line.png"
+    path.write_bytes(b"".join(parts))
+    for picture in (path, Image.open(path)):
+        with pytest.raises(UserError, match="a side of more than 65,536") as said:
+            made("vision").predict(picture)
         assert "\n" not in str(said.value)
 
 

@@ -74,7 +74,7 @@ TRAINING = {
         "np.lexsort((difference, longer))",
         "np.arange(len(longer))",
     ),
-    "averaging": ("training/averaging", "(tensor / count)", "(tensor / 3)"),
+    "averaging": ("training/trainer", "(tensor / count)", "(tensor / 3)"),
 }
 DECODING = {
     "length penalty": ("decoding/search", "(5 + length) / 6", "(1 + length) / 2")

@@ -11,11 +11,11 @@ from annotated_transformer import UserError
 from annotated_transformer.decoding.model_search import ModelSearch
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation.constrained import WellFormed
 from annotated_transformer.translation.parsing import (
     PCFG,
     Tree,
     TreeVocabulary,
-    WellFormed,
     binary_rules,
     clean,
     from_tokens,

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import annotated_transformer
-from annotated_transformer import UserError, fit, load, make_task, start_run
-from annotated_transformer.decoding import engines
+from annotated_transformer import UserError, fit, load, make_task, registry, start_run
 from annotated_transformer.devices import find_device
 from annotated_transformer.files import read_card
 from annotated_transformer.model_names import SHIPPED, shipped
@@ -50,7 +49,8 @@ def test_every_name_is_there():
 def test_type_checkers_see_the_same_names():
     """The imports under TYPE_CHECKING and the table say the same, name by name."""
     source = Path(annotated_transformer.__file__).read_text("utf-8")
-    block = next(node for node in ast.parse(source).body if isinstance(node, ast.If))
+    blocks = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    block = next(it for it in blocks if ast.unparse(it.test) == "TYPE_CHECKING")
     seen = {alias.asname: node.module for node in block.body for alias in node.names}
     assert seen == annotated_transformer._HOMES
 
@@ -168,7 +168,7 @@ def test_samples_make_their_model_once(monkeypatch):
         made.append(given)
         return fast_engine(*given)
 
-    monkeypatch.setitem(engines.MAKERS, "torch", make)
+    monkeypatch.setitem(registry.MAKERS, "torch", make)
     opened = load("phrasebook-en-de", device="cpu")
     assert not made
     how = {"temperature": 0.1, "seed": 1}

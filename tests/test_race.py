@@ -7,7 +7,7 @@ import torch
 
 from annotated_transformer import UserError, load
 from annotated_transformer.average import average_checkpoints
-from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
+from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
@@ -22,6 +22,7 @@ from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import train_translation
+from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 
 TEXTS = phrasebook("en", "de", "train", 300)
 SETTINGS = TrainingConfig(steps=8, batch_tokens=256, warmup=4)
@@ -88,7 +89,7 @@ def test_a_run_goes_on_from_its_checkpoint_to_the_same_losses(tokenizer, tmp_pat
         ("d_model", -2, "d_model is -2"),
         ("d_model", 2**18, "has shape|has no"),
         ("dropout", 1.0, "dropout is 1.0"),
-        ("src_vocab_size", 301, "one size"),
+        ("src_vocab_size", 301, "a shared vocabulary needs"),
         ("pad_id", 10_000, "pad_id is 10000"),
     ],
 )

@@ -26,9 +26,9 @@ from annotated_transformer.after.since_2017 import (
     attentions,
     decaying_adam,
     exchange_parts,
+    falling_cosine,
     gelu,
     rotate,
-    train_with_parts,
 )
 from annotated_transformer.data.batching import Batch
 from annotated_transformer.data.phrasebook import phrasebook
@@ -44,6 +44,8 @@ from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
+from annotated_transformer.training.schedule import adam
+from annotated_transformer.training.trainer import paper_schedule, train_translation
 
 TOGETHER = (
     "pre-norm",
@@ -236,8 +238,8 @@ def phrases():
     return TokenizedPairs.build(pairs, tokenizer), tokenizer
 
 
-@pytest.mark.parametrize("parts", [(), ("weight-decay", "cosine")], ids="+".join)
-def test_all_together_are_trained_by_either_recipe(parts, phrases):
+@pytest.mark.parametrize("today", [False, True])
+def test_all_together_are_trained_by_either_recipe(today, phrases):
     pairs, tokenizer = phrases
     size = tokenizer.tgt_vocab_size
     torch.manual_seed(0)
@@ -245,11 +247,14 @@ def test_all_together_are_trained_by_either_recipe(parts, phrases):
     settings = TrainingConfig(
         steps=20, batch_tokens=128, warmup=10, label_smoothing=0.0
     )
-    updates = [*train_with_parts(Objective(model, 0.0), pairs, settings, parts)]
+    optimizer = decaying_adam(model) if today else adam(model)
+    falling = falling_cosine(settings, 32) if today else paper_schedule(settings, 32)
+    how = Objective(model, 0.0), optimizer, pairs, settings
+    updates = [*train_translation(*how, schedule=falling)]
     assert updates[-1].loss.isfinite()
     rates = [each.lr for each in updates]
     assert max(rates) == pytest.approx((32 * 10) ** -0.5) == rates[9]
-    assert (rates[-1] < 1e-9) == bool(parts)
+    assert (rates[-1] < 1e-9) == today
 
 
 def test_decay_shrinks_matrices_alone():

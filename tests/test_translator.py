@@ -21,7 +21,7 @@ from annotated_transformer.decoding.search import beam
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.attention_weights import record_attention
+from annotated_transformer.translation.attention_weights import recording_copy
 from annotated_transformer.translation.lines import restore_unknown, split_sentences
 from annotated_transformer.translation.translator import Translator
 
@@ -212,8 +212,9 @@ def test_recorded_weights_are_those_that_made_the_output(translator):
         lambda module, args, output: seen.update(args=args, output=output)
     )
     source = torch.tensor(translator.tokenizer.encode_source(["one two three"]))
-    with torch.inference_mode(), record_attention(model) as weights:
-        model(source, torch.tensor([[1, 5, 6]]))
+    copy, weights = recording_copy(model)
+    with torch.inference_mode():
+        copy(source, torch.tensor([[1, 5, 6]]))
         recorded = weights["decoder.layers.1.source_attention"]
         values = module.keys_values(seen["args"][1])[1]
         made = module.W_O((recorded @ values).transpose(1, 2).flatten(2))
@@ -221,6 +222,8 @@ def test_recorded_weights_are_those_that_made_the_output(translator):
     handle.remove()
     assert len(weights) == 6
     assert all(not module._forward_pre_hooks for module in model.modules())
+    pairs = zip(model.parameters(), copy.parameters(), strict=True)
+    assert all(one is other for one, other in pairs)
 
 
 def test_a_notebook_shows_every_head(translator):

@@ -4,8 +4,7 @@ It is what `before.recurrent` builds, complete: a GRU in both directions, additi
 attention, one matrix for embeddings and output, decoding step by step.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,60 +15,13 @@ from ..cache import Cache
 from .recurrent import AdditiveAttention
 
 
-@dataclass(frozen=True)
-class RecurrentConfig:
-    """The architecture of a `RecurrentModel`; ids as in the rest of the package.
-
-    Raises: ValueError naming the first setting out of range.
-    """
-
-    model_type: ClassVar[str] = "recurrent"
-    src_vocab_size: int
-    tgt_vocab_size: int
-    shared_vocab: bool = True
-    d_model: int = 256
-    dropout: float = 0.1
-    max_length: int = 1024
-    pad_id: int = 0
-    bos_id: int = 1
-    eos_id: int = 2
-
-    def __post_init__(self) -> None:
-        for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "max_length"):
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value < 2**20:
-                raise ValueError(f"{name} is {value!r}: it must be a whole number")
-        if self.d_model % 2:
-            raise ValueError(f"d_model is {self.d_model}: two directions share it")
-        if self.shared_vocab and self.src_vocab_size != self.tgt_vocab_size:
-            raise ValueError("a shared vocabulary has one size, and here are two")
-        if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout!r}: it must be below 1")
-        for name in ("pad_id", "bos_id", "eos_id"):
-            value = getattr(self, name)
-            if type(value) is not int or not 0 <= value < self.tgt_vocab_size:
-                raise ValueError(f"{name} is {value!r}: it must be the id of a token")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The model type and the fields, as plain JSON values."""
-        return {"model_type": self.model_type} | asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "RecurrentConfig":
-        """A configuration from `to_dict`'s values; TypeError for an unknown field."""
-        metadata = ("model_type", "annotated_transformer")
-        return cls(
-            **{name: each for name, each in values.items() if name not in metadata}
-        )
-
-
 class RecurrentModel(nn.Module):
     """A bidirectional GRU encoder and a GRU decoder with additive attention.
 
     The translator of 2015 (Bahdanau et al.), with the interface of the Transformer.
     """
 
-    def __init__(self, config: RecurrentConfig):
+    def __init__(self, config: Any):
         super().__init__()
         d = config.d_model
         self.config = config

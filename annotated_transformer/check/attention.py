@@ -1,6 +1,8 @@
 """Checks of attention, the masks and the heads, §3.2."""
 
+import copy
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -15,8 +17,11 @@ from .verdict import (
     close,
     described,
     disturb,
+    expect,
+    expect_changed,
     fill_matrices,
     match,
+    matrices_of,
     new_part,
     output,
     require,
@@ -38,10 +43,8 @@ def attention(part: Part) -> str:
     # With the unit vectors as values, what comes out are the weights.
     weights = output("attention", part, query, key, one_hot, shape=(2, 3, 5))
     _weights_alone(weights, query, key)
-    require(
-        close(found, weights @ value),
-        "The weights are right, but the output isn't `weights @ value`.",
-    )
+    sentence = "The weights are right, but the output isn't `weights @ value`."
+    expect(found, weights @ value, sentence)
     mask = torch.arange(5) < torch.tensor([3, 4])[:, None, None]
     masked = output("attention", part, query, key, one_hot, mask, shape=(2, 3, 5))
     _weights_masked(masked, query, key, mask)
@@ -54,18 +57,13 @@ def _weights_alone(weights: Tensor, query: Tensor, key: Tensor) -> None:
     scores = query @ key.transpose(-2, -1)
     d_k = query.size(-1)
     scaled = scores / math.sqrt(d_k)
+    right = scaled.softmax(-1)
     match(
         weights,
         {
             "The softmax is missing: the output is scores times values.": scaled,
             "Neither scaled nor passed through a softmax: weights are "
             "softmax(scores / √d_k).": scores,
-        },
-    )
-    _rows_sum_to_one(weights)
-    match(
-        weights,
-        {
             "The scores aren't divided by √d_k before the softmax: write scores / "
             "math.sqrt(key.size(-1)).": scores.softmax(-1),
             "The scores are divided by d_k; the paper divides by its square root.": (
@@ -74,39 +72,26 @@ def _weights_alone(weights: Tensor, query: Tensor, key: Tensor) -> None:
             "The scores are multiplied by √d_k; divide.": (
                 scores * math.sqrt(d_k)
             ).softmax(-1),
-            "The scores are divided by the root of the number of keys; d_k is the "
-            "size of a key, key.size(-1).": (scores / math.sqrt(key.size(-2))).softmax(
-                -1
-            ),
+            "The scores are divided by the root of another size; d_k is that of a "
+            "key, key.size(-1).": (scores / math.sqrt(key.size(-2))).softmax(-1),
         },
+        right=right,
     )
-    _same_weights(weights, scaled.softmax(-1))
+    _rows_sum_to_one(weights, right)
+    sentence = "The weights should be softmax(query · key / √d_k), over the keys."
+    expect(weights, right, sentence)
 
 
-def _rows_sum_to_one(weights: Tensor) -> None:
+def _rows_sum_to_one(weights: Tensor, right: Tensor) -> None:
     """Raises: Wrong where the softmax runs over another axis than the keys'."""
     sums, columns = weights.sum(-1), weights.sum(-2)
-    require(
-        close(sums, torch.ones_like(sums)) or not close(columns, columns**0),
-        "The softmax runs over the queries: each row should sum to one over the keys, "
-        f"but query 0's weights sum to {sums[0, 0]:.2f}; use softmax(dim=-1).",
+    over = "over the queries" if close(columns, columns**0) else "over another axis"
+    sentence = (
+        f"The softmax runs {over}: each row should sum to one over the keys, but query "
+        f"0's weights sum to {sums[0, 0]:.2f}; use softmax(dim=-1)."
     )
-    require(
-        close(sums, torch.ones_like(sums)),
-        "Each query's weights should sum to one over the keys, but query 0's sum to "
-        f"{sums[0, 0]:.2f}: use softmax(dim=-1), the last axis.",
-    )
-
-
-def _same_weights(weights: Tensor, right: Tensor) -> None:
-    """Raises: Wrong with the first pair of positions whose weight isn't right."""
-    far = ((weights - right).abs() > 1e-4).nonzero().tolist()
-    if far:
-        place = tuple(far[0])
-        raise Wrong(
-            f"Query {place[-2]} should give {right[place]:.2f} to key {place[-1]} and "
-            f"gives {weights[place]:.2f}: weights are softmax(query · key / √d_k)."
-        )
+    if not close(sums, sums**0):
+        raise Wrong(sentence, right, weights)
 
 
 def _weights_masked(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -> None:
@@ -116,6 +101,7 @@ def _weights_masked(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -
     position = int(hidden.argmax())
     leak = f"position {position} still gives {hidden[position]:.2f} to the padding"
     sums, free = weights.sum(-1), scores.softmax(-1)
+    right = scores.masked_fill(~mask, -math.inf).softmax(-1)
     match(
         weights,
         {
@@ -132,13 +118,15 @@ def _weights_masked(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -
                 scores * mask
             ).softmax(-1),
         },
+        right=right,
     )
-    require(
-        hidden[position] < 1e-4,
+    sentence = (
         f"Each row should sum to one over the keys that it may see, but {leak}: write "
-        "−inf into the scores before the softmax.",
+        "−inf into the scores before the softmax."
+        if hidden[position] > 1e-4
+        else "With a mask the weights should be the softmax over the keys it shows."
     )
-    _same_weights(weights, scores.masked_fill(~mask, -math.inf).softmax(-1))
+    expect(weights, right, sentence)
 
 
 def _heads_and_second_output(part: Part) -> None:
@@ -151,7 +139,7 @@ def _heads_and_second_output(part: Part) -> None:
     )
     arguments = query, key, value, mask
     found = output("attention", part, *arguments, shape=(2, 3, 2, 4), hint=hint)
-    require(close(found, right, 1e-4), f"With four axes the numbers are wrong: {hint}.")
+    expect(found, right, f"With four axes the numbers are wrong: {hint}.")
     both = call("attention", part, *arguments)
     if isinstance(both, tuple):
         require(
@@ -197,8 +185,9 @@ def padding_mask(part: Part) -> str:
                 :, None, None
             ].expand(3, 2, 4, 5),
         },
+        right=right,
     )
-    require(close(spread, right), "It should be True wherever ids != pad_id.")
+    expect(spread, right, "It should be True wherever ids != pad_id.")
     return "True at real tokens, whatever the id of the padding"
 
 
@@ -211,8 +200,9 @@ def causal_mask(part: Part) -> str:
         f"causal_mask(4) should have the shape (4, 4) and has {tuple(mask.shape)}.",
     )
     everything = torch.ones(4, 4, dtype=torch.bool)
+    found, right = mask.reshape(4, 4), everything.tril()
     match(
-        mask.reshape(4, 4),
+        found,
         {
             "The mask shows the future: position 0 may see 3, and 3 may not see 0; the "
             "True half is the lower one, tril().": everything.triu(),
@@ -222,11 +212,9 @@ def causal_mask(part: Part) -> str:
             "attend to itself.": everything.tril(-1),
             "The mask hides nothing: keep the lower half alone, tril().": everything,
         },
+        right=right,
     )
-    require(
-        close(mask.reshape(4, 4), everything.tril()),
-        "Row i should be True from 0 to i and False after.",
-    )
+    expect(found, right, "Row i should be True from 0 to i and False after.")
     return "each position sees itself and those before it"
 
 
@@ -244,15 +232,34 @@ def multi_head_attention(part: Part) -> str:
         "queries come from x, keys and values from memory; the heads go back behind "
         "the positions, transpose(1, 2), before they are joined"
     )
-    arguments = {"shape": (2, 5, 12), "hint": hint}
 
-    def forward(*given: object) -> Tensor:
-        return output("forward", module, *given, **arguments)  # type: ignore[arg-type]
+    def forward(x: Tensor, *given: object) -> Tensor:
+        return output("forward", module, x, *given, shape=tuple(x.shape), hint=hint)
 
+    kept = copy.deepcopy(module.state_dict())
+    fill_matrices(module, 0.3)  # with all columns alike, so that no view shows
+    _averages(forward, x, memory)
+    module.load_state_dict(kept)
     before = forward(x, memory)
     _positions_apart(before, forward(disturb(x, 2), memory))
     _all_keys_seen(before, forward(x, disturb(memory, 3)))
     mask = (torch.arange(7) < 5)[None, None, None].expand(2, 1, 1, 7)
+    _mask_used(forward, x, memory, mask)
+    require_gradients(module, before)
+    fill_matrices(module, 0.3)
+    _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
+    numbers = sum(weight.numel() for weight in matrices_of(module))
+    require(
+        numbers == 4 * 12**2,
+        f"W_Q, W_K, W_V and W_O have 4 d_model² = 576 numbers, and here are {numbers}.",
+    )
+    return "the heads are apart, scaled by √d_k, and joined by W_O"
+
+
+def _mask_used(
+    forward: Callable[..., Tensor], x: Tensor, memory: Tensor, mask: Tensor
+) -> None:
+    """What the mask hides changes nothing, and what it shows does."""
     masked = [forward(x, given, mask) for given in (memory, disturb(memory, 6))]
     require(
         changed(masked[0], forward(x, disturb(memory, 0), mask)),
@@ -263,10 +270,24 @@ def multi_head_attention(part: Part) -> str:
         "The mask is lost: a key that it hides still changes the output; hand the mask "
         "to attention.",
     )
-    require_gradients(module, before)
-    fill_matrices(module, 0.3)
-    _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
-    return "the heads are apart, scaled by √d_k, and joined by W_O"
+
+
+def _averages(forward: Callable[..., Tensor], x: Tensor, memory: Tensor) -> None:
+    """Copies of one key and value answer as one does, however many queries ask."""
+    copies = memory[:, :1].expand(-1, 7, -1)
+    alone = torch.cat([forward(x[:, [i]], memory[:, :1]) for i in range(5)], 1)
+    together = forward(x, memory[:, :1])
+    keys = "weights sum to one over the keys, so it belongs to the last axis, dim=-1."
+    sentence = (
+        "The softmax runs over the queries: with a single key each should give it the "
+        f"weight 1, however many ask; {keys}"
+    )
+    expect(together, alone, sentence, tolerance=1e-3)
+    sentence = (
+        "Seven copies of one key and value should answer as one does, and don't: "
+        f"{keys}"
+    )
+    expect(forward(x, copies), alone, sentence, tolerance=1e-3)
 
 
 VIEW = (
@@ -280,10 +301,10 @@ def _positions_apart(before: Tensor, after: Tensor) -> None:
     touched = changed(before, after)
     require(2 in touched, "The output doesn't depend on x: the queries come from it.")
     others = [i for i in touched if i != 2]
-    require(
-        not others,
-        f"Another query at position 2 also changes the output at {others}: {VIEW}.",
+    sentence = (
+        f"Another query at position 2 also changes the output at {others}: {VIEW}."
     )
+    expect_changed(before, after, [2], sentence)
 
 
 def _all_keys_seen(before: Tensor, after: Tensor) -> None:
@@ -291,11 +312,11 @@ def _all_keys_seen(before: Tensor, after: Tensor) -> None:
     touched = changed(before, after)
     require(touched, "memory isn't used: keys and values come from it.")
     blind = [i for i in range(before.size(1)) if i not in touched]
-    require(
-        not blind,
+    sentence = (
         f"Without a mask each query sees each key, but those at {blind} don't see "
-        f"memory's position 3: {VIEW}.",
+        f"memory's position 3: {VIEW}."
     )
+    expect_changed(before, after, range(before.size(1)), sentence)
 
 
 def _numbers_of_heads(found: Tensor, x: Tensor, memory: Tensor) -> None:
@@ -322,11 +343,16 @@ def _numbers_of_heads(found: Tensor, x: Tensor, memory: Tensor) -> None:
             "The scores are divided by √d_model; in a head it is √d_k, with d_k = "
             "d_model / h.": result(d_k / math.sqrt(d_model)),
             "The scores aren't divided by √d_k, with d_k = d_model / h.": result(d_k),
-            "The scores are divided by d_k, or by √d_k twice.": result(1.0),
+            "The scores are divided by d_k, or there are more than h heads.": result(
+                1.0
+            ),
         },
+        right=right,
     )
-    require(
-        close(found, right, 1e-3),
-        f"With 0.3 in all weights the first output should be {right[0, 0, 0]:.3f} and "
-        f"is {found[0, 0, 0]:.3f}: look at the scale, the heads and W_O.",
+    expect(
+        found,
+        right,
+        "With 0.3 in all weights the numbers are others: look at the scale, the heads "
+        "and W_O.",
+        tolerance=1e-3,
     )

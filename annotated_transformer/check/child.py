@@ -1,7 +1,7 @@
 """The process in which a reader's file is run.
 
-`python -m annotated_transformer.check.child FILE PART…` answers on standard output, a
-line of JSON for the import and one for each part.
+`python -m annotated_transformer.check.child FILE PART[=MODULE:NAME]…` answers on
+standard output, a line of JSON for the import and one for each part.
 """
 
 import json
@@ -9,10 +9,14 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from ..errors import UserError
-from .file import CHECKS, import_file
+from .adapters import adapted
+from .file import CHECKS, import_file, names_in
 from .verdict import NOT_YET, Verdict, raised
 
 
@@ -30,14 +34,26 @@ def main(path: str, names: Sequence[str]) -> None:
             answer(error=str(error))
             return
         answer(imported=True)
-        for name in names:
-            verdict = NOT_YET
-            if hasattr(module, name):
-                try:
-                    verdict = CHECKS[name](getattr(module, name))
-                except BaseException as error:  # the file's own, a SystemExit for one
-                    verdict = Verdict(f"{raised(name, error)}.")
-            answer(**asdict(verdict))
+        for each in names:
+            name, _, where = each.partition("=")
+            verdict: Verdict = NOT_YET
+            part: Any = None
+            try:
+                part = found(where, module) if where else getattr(module, name, None)
+                if where:
+                    verdict = adapted(name, CHECKS[name], part)
+                elif part is not None:
+                    verdict = CHECKS[name](part)
+            except BaseException as error:  # the file's own, a SystemExit for one
+                verdict = Verdict(f"{raised(name, error)}.")
+            answer(uses=sorted(names_in(part)), **asdict(verdict))
+
+
+def found(where: str, module: ModuleType) -> Any:
+    """`module:name`, or a name in the file. Raises: AttributeError, ImportError."""
+    other, _, attribute = where.rpartition(":")
+    sys.path.insert(0, os.getcwd())
+    return getattr(import_module(other) if other else module, attribute)
 
 
 if __name__ == "__main__":

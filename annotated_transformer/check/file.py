@@ -4,24 +4,25 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Event, Timer
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import UserError
-from . import attention, learning, stacks, sublayers
+from . import learning, stacks, sublayers, whole
+from .attention import attention, causal_mask, multi_head_attention, padding_mask
 from .verdict import Verdict
 
 # What a reader writes, in the order of the chapters.
 CHECKS = {
-    "attention": attention.attention,
-    "padding_mask": attention.padding_mask,
-    "causal_mask": attention.causal_mask,
-    "MultiHeadAttention": attention.multi_head_attention,
+    "attention": attention,
+    "padding_mask": padding_mask,
+    "causal_mask": causal_mask,
+    "MultiHeadAttention": multi_head_attention,
     "FeedForward": sublayers.feed_forward,
     "Embedding": sublayers.embedding,
     "sinusoids": sublayers.sinusoids,
@@ -30,7 +31,7 @@ CHECKS = {
     "DecoderLayer": stacks.decoder_layer,
     "Encoder": stacks.encoder,
     "Decoder": stacks.decoder,
-    "Transformer": stacks.transformer,
+    "Transformer": whole.transformer,
     "smoothed_cross_entropy": learning.smoothed_cross_entropy,
     "training_step": learning.training_step,
     "greedy_search": learning.greedy_search,
@@ -40,29 +41,63 @@ CHECKS = {
 SECONDS = 60  # for the import of a file, and for each part
 
 
-def progress(path: str | Path) -> dict[str, Verdict]:
+def progress(
+    path: str | Path, use: Mapping[str, str] | None = None
+) -> dict[str, Verdict]:
     """The verdict on each part, by the name that it has in the file.
 
-    The file is run, as an import runs it, in a process of its own; a part that ends the
+    With `use`, on the parts named there: `{"Encoder": "their.module:Stack"}`, or a name
+    in the file, in whatever way they want to be called.
+
+    A part that uses another one, which isn't right, waits for that. The file is run, as
+    an import runs it, in a process of its own; a part that ends the
     process or takes more than a minute gets a verdict that says so, and the next one a
     new process. Raises: UserError for a file that can't be run.
     """
-    left, verdicts = list(CHECKS), {}
+    left = [f"{name}={where}" for name, where in (use or {}).items()] or list(CHECKS)
+    verdicts: dict[str, Verdict] = {}
     while left:
         imported, late = False, Event()
         for words in _answers(Path(path), left, late):
             if "error" in words:
                 raise UserError(words["error"])
             if imported:
-                verdicts[left.pop(0)] = Verdict(**words)
+                uses = set(words.pop("uses"))
+                name = left.pop(0).partition("=")[0]
+                verdicts[name] = _after(Verdict(**words), uses, verdicts)
             imported = True
         how = f"takes more than {SECONDS} seconds" if late.is_set() else "ends Python"
         if not imported:
             raise UserError(f"{path} can't be imported: it {how}")
         if left:
-            name = left.pop(0)
+            name = left.pop(0).partition("=")[0]
             verdicts[name] = Verdict(f"{name} {how}, so that it can't be checked.")
     return verdicts
+
+
+def _after(verdict: Verdict, uses: set[str], others: dict[str, Verdict]) -> Verdict:
+    """The verdict, unless the part uses one that is to be mended first."""
+    wrong = (name for name, other in others.items() if name in uses and not other)
+    name = next(wrong, "")
+    if not name or not verdict.written:
+        return verdict
+    first = others[name].waits_for or name
+    mend = "mend" if others[first].written else "write"
+    return Verdict(f"uses {first}; {mend} that first", waits_for=first)
+
+
+def names_in(part: object) -> set[str]:
+    """The global names that a function or the methods of a class speak of."""
+    found: set[str] = set()
+    codes: list[CodeType | None] = [getattr(part, "__code__", None)]
+    methods = vars(part).values() if hasattr(part, "__dict__") else ()
+    codes += [getattr(each, "__code__", None) for each in methods]
+    while codes:
+        code = codes.pop()
+        if code is not None:
+            found |= set(code.co_names)
+            codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return found
 
 
 def _answers(path: Path, names: list[str], late: Event) -> Iterator[dict[str, Any]]:

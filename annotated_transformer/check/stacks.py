@@ -3,148 +3,276 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .probes import (
+    SELF,
+    Forward,
+    Probe,
+    Weights,
+    check_order,
+    normalised,
+    only,
+    sublayers_of,
+    without,
+)
 from .verdict import (
     Part,
-    call,
     changed,
     check_of,
     close,
     disturb,
-    fill_matrices,
+    expect,
+    expect_changed,
+    matrices_of,
     new_part,
     output,
     require,
     require_gradients,
+    silence,
     size_of,
 )
 
 D_MODEL, H, D_FF, DROPOUT = 8, 2, 16, 0.5
 BATCH, TGT, SRC = 2, 5, 5  # as long as each other, so that an exchange shows
 LAST, HIDDEN = TGT - 1, SRC - 1  # the newest position, and the one under the mask
-Forward = Callable[..., Tensor]
+Build = Callable[..., Probe]  # with (h, d_ff, dropout), each of which has a default
 
 
-def _forward(module: nn.Module) -> Forward:
-    """Its forward, with an output of the shape of its first argument."""
+def _builder(name: str, part: Part, *first: int) -> Build:
+    """Makes a layer, or a stack of `first` layers, as a probe."""
 
-    def forward(x: Tensor, *others: object) -> Tensor:
-        return output("forward", module, x, *others, shape=tuple(x.shape))
+    def build(h: int = H, d_ff: int = D_FF, dropout: float = DROPOUT) -> Probe:
+        module = new_part(name, part, *first, D_MODEL, h, d_ff, dropout)
 
-    return forward
+        def forward(x: Tensor, *others: object) -> Tensor:
+            return output("forward", module, x, *others, shape=tuple(x.shape))
+
+        return Probe(module, forward, matrices_of(module))
+
+    return build
 
 
-def _one_layer(name: str, part: Part, inputs: list[Tensor], norms: int) -> None:
-    """What holds for both kinds of layer.
+def _numbers(probe: Probe) -> int:
+    return sum(weight.numel() for weight in probe.weights)
 
-    Raises: Wrong for a norm in the wrong place, a missing residual, network or dropout.
-    """
-    module = new_part(name, part, D_MODEL, H, D_FF, DROPOUT)
-    forward = _forward(module)
-    found = forward(*inputs)
-    require_gradients(module, found)
+
+def _inputs(kinds: int) -> list[Tensor]:
+    """Vectors for an encoder (1), or for a decoder and its memory (2)."""
+    return [normalised(torch.randn(BATCH, SRC, D_MODEL)) for _ in range(kinds)]
+
+
+def _hiding(position: int) -> Tensor:
+    return (torch.arange(SRC) != position)[None, None, None].expand(BATCH, 1, 1, SRC)
+
+
+# -- one layer -------------------------------------------------------------------------
+
+
+def check_layer(
+    build: Build, kinds: int
+) -> tuple[Probe, dict[str, Weights], list[Tensor]]:
+    """Its norms, sizes, residuals and order; what was found out about a layer."""
+    probe, inputs = build(), _inputs(kinds)
+    x, *memory = inputs
+    found = probe.forward(*inputs)
     _normalised(found)
-    gains = [p for p in module.parameters() if p.dim() == 1 and (p == 1).all()]
     require(
-        not gains or len(gains) >= norms,
-        f"There is a norm for {len(gains)} of {norms} sub-layers: each has an AddNorm "
-        "of its own.",
+        _numbers(build(d_ff=D_FF + 1)) > _numbers(probe),
+        "d_ff changes nothing: the feed-forward network is missing, or has a size of "
+        "its own.",
     )
-    wider = size_of(new_part(name, part, D_MODEL, H, D_FF + 1, DROPOUT))
-    require(
-        wider > size_of(module),
-        "d_ff changes nothing: the feed-forward network is missing.",
-    )
-    module.train()
-    require(
-        not close(forward(*inputs), found, 1e-3),
-        "Dropout does nothing in training mode: hand it to each AddNorm.",
-    )
-    module.eval()
-    fill_matrices(module, 0.0)
-    x = inputs[0]
-    require(
-        close(forward(*inputs), F.layer_norm(x, (D_MODEL,)), 1e-3),
-        "A residual is missing: with zeros in all weights each sub-layer adds nothing, "
-        "so x should come through, normalised, and it doesn't; add x to each "
-        "sub-layer's output.",
-    )
+    silence(probe.module)
+    with without(probe.weights):
+        expect(
+            probe.forward(*inputs),
+            x,
+            "A residual is missing: with zeros in all weights each sub-layer adds "
+            "nothing, so x should come through, normalised, and it doesn't; add x to "
+            "each sub-layer's output.",
+            tolerance=1e-3,
+        )
+    sublayers = sublayers_of(probe, inputs)
+    if memory:
+        with without(only(SELF, sublayers)):
+            require(
+                not close(probe.forward(*inputs)[:, 0], x[:, 0], 1e-3),
+                "Position 0 doesn't see itself: the causal mask's diagonal is True.",
+            )
+    _heads(probe, sublayers, build(h=1), inputs)
+    check_order(probe, sublayers, inputs)
+    return probe, sublayers, inputs
 
 
 def _normalised(found: Tensor) -> None:
     """Raises: Wrong unless each position leaves with mean 0 and variance 1."""
-    mean, variance = found.mean(-1), found.var(-1, unbiased=False)
-    require(
-        close(mean, torch.zeros_like(mean), 1e-3)
-        and close(variance, torch.ones_like(variance), 1e-2),
+    expect(
+        found,
+        normalised(found),
         "Each position should leave with mean 0 and variance 1, but the first has "
-        f"{mean[0, 0]:.2f} and {variance[0, 0]:.2f}: the paper's norm comes after the "
-        "sum (post-norm), not before the sub-layer.",
+        f"{found[0, 0].mean():.2f} and {found[0, 0].var(unbiased=False):.2f}: the "
+        "paper's norm comes after the sum (post-norm), not before the sub-layer.",
+        tolerance=1e-2,
     )
 
 
-def _encoding(forward: Forward) -> None:
+def _heads(
+    probe: Probe, sublayers: dict[str, Weights], other: Probe, inputs: list[Tensor]
+) -> None:
+    """Raises: Wrong where an attention does the same with another number of heads."""
+    silence(other.module)
+    others = sublayers_of(other, inputs)
+    for name in list(sublayers)[:-1]:
+        with without(only(name, sublayers) + only(name, others)):
+            require(
+                not close(probe.forward(*inputs), other.forward(*inputs), 1e-3),
+                f"h changes nothing in {name}: hand it the number of heads.",
+            )
+
+
+def _dropout(
+    build: Build, probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]
+) -> None:
+    """In training it falls on what each sub-layer gives, and nowhere else."""
+    probe.module.train()
+    for name in sublayers:
+        with without(only(name, sublayers)):
+            require(
+                not close(probe.forward(*inputs), probe.forward(*inputs), 1e-3),
+                f"Dropout does nothing to the output of {name} in training mode: hand "
+                "it to each AddNorm.",
+            )
+    with without(probe.weights):
+        expect(
+            probe.forward(*inputs),
+            inputs[0],
+            "Dropout falls on x or on a sum: drop a sub-layer's output alone.",
+            tolerance=1e-3,
+        )
+    probe = build(dropout=0.0)
+    probe.module.train()
+    require(
+        close(probe.forward(*inputs), probe.forward(*inputs), 1e-3),
+        "With dropout = 0 training still drops something: use the argument.",
+    )
+
+
+def _norms(module: nn.Module, sublayers: int) -> None:
+    """Raises: Wrong for fewer gains than norms, unless there are none at all."""
+    gains = [p for p in module.parameters() if p.dim() == 1 and (p == 1).all()]
+    require(
+        not gains or len(gains) >= sublayers,
+        f"There is a norm for {len(gains)} of {sublayers} sub-layers: each has an "
+        "AddNorm of its own.",
+    )
+
+
+# -- who sees whom ---------------------------------------------------------------------
+
+
+def encoding(forward: Forward) -> None:
     """What an encoder does with positions and with a mask, one layer or many."""
-    x = torch.randn(BATCH, SRC, D_MODEL)
+    (x,) = _inputs(1)
+    mask, everyone = _hiding(HIDDEN), range(SRC)
     before = forward(x)
-    touched = changed(before, forward(disturb(x, 3)))
-    require(
-        touched != [3],
-        "Another vector at position 3 changes the output there alone: self-attention "
-        "is missing, or its result is lost.",
-    )
-    require(
-        touched != [3, 4],
-        "Position 0 doesn't see position 3: there is a causal mask, and an encoder has "
-        "none.",
-    )
+    after = forward(disturb(x, 3))
+    touched = changed(before, after)
+    reasons = {
+        (3,): "Another vector at position 3 changes the output there alone: "
+        "self-attention is missing, or its result is lost.",
+        (3, 4): "Position 0 doesn't see position 3: there is a causal mask, and an "
+        "encoder has none.",
+    }
+    blind = [i for i in everyone if i not in touched]
+    other = f"Positions {blind} don't see position 3; in an encoder each sees each."
+    expect_changed(before, after, everyone, reasons.get(tuple(touched), other))
     order = torch.tensor([3, 0, 4, 1, 2])
-    require(
-        close(forward(x[:, order]), before[:, order], 1e-4),
+    expect(
+        forward(x[:, order]),
+        before[:, order],
         "The same vectors in another order give other outputs: a layer doesn't know "
         "positions, those are in x already.",
     )
-    mask = (torch.arange(SRC) != HIDDEN)[None, None, None].expand(BATCH, 1, 1, SRC)
-    masked = [forward(given, mask) for given in (x, disturb(x, HIDDEN))]
-    leaks = [i for i in changed(*masked) if i != HIDDEN]
+    masked = forward(x, mask)
+    hidden, seen = (
+        [i for i in changed(masked, forward(disturb(x, at), mask)) if i != at]
+        for at in (HIDDEN, 0)
+    )
+    _mask(hidden, seen, "mask", "self-attention")
+    after = forward(disturb(x, 3), mask)
+    sentence = (
+        "With a mask of padding some positions no longer see position 3: the mask "
+        "alone says what an encoder sees."
+    )
+    expect_changed(masked[:, :4], after[:, :4], range(4), sentence)
+
+
+def _mask(hidden: list[int], seen: list[int], name: str, attention: str) -> None:
+    """Raises: Wrong where what a mask hides is seen, or what it shows isn't."""
     require(
-        not leaks,
-        f"Padding that the mask hides still changes the output at {leaks}: hand the "
-        "mask to self-attention, in each layer.",
+        not hidden or seen,
+        f"{name} is inverted: what it shows changes nothing, and what it hides does; "
+        "True means “may attend”.",
+    )
+    require(
+        not hidden,
+        f"Padding that the mask hides still changes the output at {hidden}: hand "
+        f"{name} to {attention}, in each layer.",
     )
 
 
-def _decoding(forward: Forward) -> None:
+def decoding(forward: Forward) -> None:
     """What a decoder does with the future, the source and its mask."""
-    y, memory = torch.randn(BATCH, TGT, D_MODEL), torch.randn(BATCH, SRC, D_MODEL)
+    y, memory = _inputs(2)
     before = forward(y, memory)
-    touched = changed(before, forward(y, disturb(memory, 3)))
+    after = forward(y, disturb(memory, 3))
+    touched = changed(before, after)
     require(touched, "memory isn't used: the attention to the source is missing.")
-    require(
-        touched == list(range(TGT)),
-        f"Another source vector changes the output at {touched} alone: query and "
-        "memory are exchanged; y asks, and memory holds keys and values.",
+    sentence = (
+        "Another source vector at position 3 changes the output there alone: query and "
+        "memory are exchanged; y asks, and memory holds keys and values."
+        if touched == [3]
+        else f"Another source vector at position 3 changes the output at {touched} "
+        "alone: each position of the target sees the whole source."
     )
-    early = [i for i in changed(before, forward(disturb(y, LAST), memory)) if i < LAST]
-    require(
-        not early,
+    expect_changed(before, after, range(TGT), sentence)
+    after = forward(disturb(y, LAST), memory)
+    early = [i for i in changed(before, after) if i < LAST]
+    sentence = (
         f"The last token changes the output at {early}, before it: self-attention "
-        "needs causal_mask(y.size(1)).",
+        "needs causal_mask(y.size(1))."
     )
+    expect_changed(before[:, :LAST], after[:, :LAST], [], sentence)
     require(
         LAST in changed(before, forward(disturb(y, 0), memory)),
-        "The last position doesn't see the first: self-attention over y is missing.",
+        "The last position doesn't see the first: self-attention over y is missing, or "
+        "its mask hides too much.",
     )
-    mask = (torch.arange(SRC) != HIDDEN)[None, None, None].expand(BATCH, 1, 1, SRC)
-    masked = [forward(y, given, mask) for given in (memory, disturb(memory, HIDDEN))]
+    order = torch.tensor([3, 0, 4, 1, 2])
+    expect(
+        forward(y, memory[:, order]),
+        before,
+        "The same source vectors in another order give other outputs: they should come "
+        "in through source attention alone, which knows no order.",
+    )
+    _decoding_masked(forward, y, memory)
+
+
+def _decoding_masked(forward: Forward, y: Tensor, memory: Tensor) -> None:
+    mask = _hiding(HIDDEN)
+    masked = forward(y, memory, mask)
+    hidden, seen = (
+        changed(masked, forward(y, disturb(memory, at), mask)) for at in (HIDDEN, 0)
+    )
+    _mask(hidden, seen, "src_mask", "the attention to the source")
+    second = _hiding(1)
+    before = forward(y, memory, second)
     require(
-        not changed(*masked),
-        "Padding in the source still changes the output: hand src_mask to the "
-        "attention to the source, in each layer.",
+        LAST in changed(before, forward(disturb(y, 1), memory, second)),
+        "src_mask hides positions of y, too: it is for the attention to the source "
+        "alone.",
     )
-    forward(y[:, :3], memory)  # of different lengths
+    forward(y[:, :3], memory, mask)  # of different lengths
 
 
 @check_of("EncoderLayer")
@@ -153,9 +281,12 @@ def encoder_layer(part: Part) -> str:
 
     Self-attention, then the feed-forward network, each in its AddNorm.
     """
-    name = "EncoderLayer"
-    _encoding(_forward(new_part(name, part, D_MODEL, H, D_FF, DROPOUT)))
-    _one_layer(name, part, [torch.randn(BATCH, SRC, D_MODEL)], norms=2)
+    build = _builder("EncoderLayer", part)
+    probe = build()
+    encoding(probe.forward)
+    require_gradients(probe.module, probe.forward(*_inputs(1)))
+    _norms(probe.module, 2)
+    _dropout(build, *check_layer(build, 1))
     return "two sub-layers, each added to its input and normalised"
 
 
@@ -166,132 +297,77 @@ def decoder_layer(part: Part) -> str:
     Causal self-attention (it makes the mask itself), attention to the source, and the
     feed-forward network, each in its AddNorm.
     """
-    name = "DecoderLayer"
-    _decoding(_forward(new_part(name, part, D_MODEL, H, D_FF, DROPOUT)))
-    inputs = [torch.randn(BATCH, TGT, D_MODEL), torch.randn(BATCH, SRC, D_MODEL)]
-    _one_layer(name, part, inputs, norms=3)
+    build = _builder("DecoderLayer", part)
+    probe = build()
+    decoding(probe.forward)
+    require_gradients(probe.module, probe.forward(*_inputs(2)))
+    _norms(probe.module, 3)
+    _dropout(build, *check_layer(build, 2))
     return "three sub-layers, blind to the future, with the source before them"
 
 
-def _stack(name: str, part: Part, inputs: list[Tensor]) -> nn.Module:
-    """A stack of two layers whose weights are its own and in use.
+# -- stacks ----------------------------------------------------------------------------
+
+
+def _stack(name: str, part: Part, kinds: int) -> None:
+    """What holds for both stacks: N layers, each with its weights, one after the other.
 
     Raises: Wrong for shared layers, for a wrong number of them, or ones without effect.
     """
-    made = [new_part(name, part, n, D_MODEL, H, D_FF, DROPOUT) for n in (1, 2, 3)]
-    one, two, three = map(size_of, made)
-    require_gradients(made[2], _forward(made[2])(*inputs))
+    builds = [_builder(name, part, n) for n in (1, 2, 3)]
+    one, two, three = (build() for build in builds)
+    inputs, seen = _inputs(kinds), decoding if kinds == 2 else encoding
+    require_gradients(three.module, three.forward(*inputs))
+    seen(one.forward)
+    sizes = [size_of(probe.module) for probe in (one, two, three)]
+    step = sizes[1] - sizes[0]
     require(
-        two > one,
+        step > 0,
         f"{name} has as many weights with N = 2 as with N = 1: make N layers, each "
         "with weights of its own.",
     )
-    require(three - two == two - one, f"{name} should have N equal layers.")
-    return made[1]
+    require(sizes[2] - sizes[1] == step, f"{name} should have N equal layers.")
+    _dropout(builds[0], *check_layer(builds[0], kinds))
+    _chained(one, two, inputs)
+    seen(two.forward)
+
+
+def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
+    """Raises: Wrong unless two layers do what one does, and then the other."""
+    x, *memory = inputs
+    names = {name for name, _ in one.module.named_parameters()}
+    new = [p for name, p in two.module.named_parameters() if name not in names]
+    ids = {id(weight) for weight in new}
+    silence(two.module)
+    second = [weight for weight in two.weights if id(weight) in ids]
+    first = [weight for weight in two.weights if id(weight) not in ids]
+    if not second or not first:  # weights of all layers in one tensor
+        return
+    with without(second):
+        y = two.forward(x, *memory)
+    with without(first):
+        right = two.forward(y, *memory)
+        require(
+            not memory or changed(right, two.forward(y, disturb(memory[0], 3))),
+            "The last layer doesn't see the memory: hand each layer the encoder's "
+            "output.",
+        )
+    sentence = (
+        "Two layers together give other numbers than one and then the other: each "
+        "reads what the one before it gave."
+    )
+    expect(two.forward(x, *memory).detach(), right.detach(), sentence, tolerance=1e-3)
 
 
 @check_of("Encoder")
 def encoder(part: Part) -> str:
     """`Encoder(N, d_model, h, d_ff, dropout)`, `forward(x, mask=None)`: N layers."""
-    module = _stack("Encoder", part, [torch.randn(BATCH, SRC, D_MODEL)])
-    _encoding(_forward(module))
+    _stack("Encoder", part, 1)
     return "N layers, one after the other, each with the mask"
 
 
 @check_of("Decoder")
 def decoder(part: Part) -> str:
     """`Decoder(N, d_model, h, d_ff, dropout)`, `forward(y, memory, src_mask=None)`."""
-    inputs = [torch.randn(BATCH, TGT, D_MODEL), torch.randn(BATCH, SRC, D_MODEL)]
-    _decoding(_forward(_stack("Decoder", part, inputs)))
+    _stack("Decoder", part, 2)
     return "N layers, one after the other, each with the memory and its mask"
-
-
-# -- the whole model -------------------------------------------------------------------
-
-VOCAB = 11
-SOURCE = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 3, 2]])
-TARGET = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9]])
-
-
-@check_of("Transformer")
-def transformer(part: Part) -> str:
-    """`Transformer(vocab_size, N, d_model, h, d_ff, dropout)`, `forward(src, tgt)`.
-
-    Ids in, (batch, tgt, vocab_size) logits out; id 0 is padding. One embedding serves
-    source, target and output. More arguments must have defaults, such as a max_length.
-    """
-
-    def made(N: int = 1, vocab_size: int = VOCAB) -> nn.Module:
-        return new_part("Transformer", part, vocab_size, N, D_MODEL, H, D_FF, DROPOUT)
-
-    module = made()
-
-    def forward(src: Tensor, tgt: Tensor) -> Tensor:
-        return output("forward", module, src, tgt, shape=(*tgt.shape, VOCAB))
-
-    before = forward(SOURCE, TARGET)
-    sums = before.exp().sum(-1), before.sum(-1)
-    ones = torch.ones_like(sums[0])
-    require(
-        not (close(sums[0], ones, 1e-4) or close(sums[1], ones, 1e-4)),
-        "These are probabilities: return the logits; the softmax belongs to the loss.",
-    )
-    require_gradients(module, before)
-    require(
-        size_of(made(N=2)) > size_of(module), "N changes nothing: build both stacks."
-    )
-    _shared_embedding(size_of(made(vocab_size=VOCAB + 1)) - size_of(module))
-    _source_and_target(forward, before)
-    _order_matters(forward, before)
-    call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
-    return "Figure 1 from ids to logits, one embedding for all three places"
-
-
-def _shared_embedding(numbers: int) -> None:
-    """A new token takes one row, and perhaps a bias."""
-    rows = numbers // D_MODEL
-    require(
-        rows == 1,
-        f"Each token has {rows} vectors: source, target and output share one matrix, "
-        "§3.4.",
-    )
-
-
-def _source_and_target(forward: Forward, before: Tensor) -> None:
-    """The source is seen, its padding isn't, nor is the future."""
-    other = SOURCE.clone()
-    other[:, 1] = 10
-    require(
-        changed(before, forward(other, TARGET)),
-        "The source changes nothing: hand the encoder's output to the decoder.",
-    )
-    later = TARGET.clone()
-    later[:, -1] = 10
-    early = [i for i in changed(before, forward(SOURCE, later)) if i < 3]
-    require(
-        not early,
-        f"The last target token changes the logits at {early}, before it: the decoder "
-        "needs its causal mask.",
-    )
-    padded = torch.cat([SOURCE, torch.zeros(2, 2, dtype=torch.long)], 1)
-    require(
-        not changed(before, forward(padded, TARGET)),
-        "Padding after the source changes the logits: make padding_mask(src, 0) and "
-        "hand it to the encoder and to the decoder.",
-    )
-
-
-def _order_matters(forward: Forward, before: Tensor) -> None:
-    """With one layer a decoder sees the order of words through position codes alone."""
-    turned = SOURCE[:, [0, 2, 1, 3, 4]]
-    require(
-        changed(before, forward(turned, TARGET)),
-        "The order of the source's words changes nothing: add sinusoids to its "
-        "embedding.",
-    )
-    turned = TARGET[:, [0, 2, 1, 3]]
-    require(
-        3 in changed(before, forward(SOURCE, turned)),
-        "The order of the target's words changes nothing after them: add sinusoids to "
-        "its embedding, too.",
-    )

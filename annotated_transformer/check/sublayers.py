@@ -15,6 +15,7 @@ from .verdict import (
     check_of,
     close,
     disturb,
+    expect,
     fill_matrices,
     match,
     matrices_of,
@@ -79,12 +80,14 @@ def _numbers_of_feed_forward(found: Tensor, x: Tensor) -> None:
                 right + x
             ),
         },
+        right=right.expand_as(found),
     )
-    require(
-        close(found, right, 1e-3),
-        "It should be max(0, x W_1 + b_1) W_2 + b_2: with −0.5 in the matrices and 0 "
-        f"in the biases the first output would be {right[0, 0, 0]:.3f} and is "
-        f"{found[0, 0, 0]:.3f}.",
+    expect(
+        found,
+        right.expand_as(found),
+        "It should be max(0, x W_1 + b_1) W_2 + b_2: these are its outputs with −0.5 "
+        "in the matrices and 0 in the biases.",
+        tolerance=1e-3,
     )
 
 
@@ -156,7 +159,7 @@ def sinusoids(part: Part) -> str:
     hint = "one row for each position, one column for each of d_model"
     found = output("sinusoids", part, n, d_model, shape=(n, d_model), hint=hint).float()
     right = reference(n, d_model)
-    match(found, _other_tables(right), tolerance=1e-3)
+    match(found, _other_tables(right), tolerance=1e-3, right=right)
     far = ((found - right).abs() > 1e-3).nonzero().tolist()
     if far:
         row, column = far[0]
@@ -164,8 +167,16 @@ def sinusoids(part: Part) -> str:
         power = f"10000^({column - column % 2}/{d_model})"
         raise Wrong(
             f"Position {row}, column {column} should be {wave}({row} / {power}) = "
-            f"{right[row, column]:.3f} and is {found[row, column]:.3f}."
+            f"{right[row, column]:.3f} and is {found[row, column]:.3f}.",
+            right,
+            found,
         )
+    expect(
+        torch.as_tensor(part(2000, d_model)).float(),
+        reference(2000, d_model),
+        "Far from the start the numbers are others: the base is 10000.",
+        tolerance=1e-3,
+    )
     return "sines and cosines take turns, from fast columns to slow ones"
 
 
@@ -258,10 +269,7 @@ def _numbers_of_add_norm(found: Tensor, x: Tensor, sublayer: Tensor) -> None:
             ),
         },
         tolerance=1e-3,
+        right=right,
     )
-    require(
-        close(found, right, 1e-3),
-        "It should be norm(x + sublayer_output), with mean 0 and variance 1 at each "
-        f"position; at the first they are {found[0, 0].mean():.2f} and "
-        f"{found[0, 0].var(unbiased=False):.2f}.",
-    )
+    sentence = "It should be norm(x + sublayer_output), at each position by itself."
+    expect(found, right, sentence, tolerance=1e-3)

@@ -1,7 +1,7 @@
 """One sentence about a part that a reader wrote, and what all checks are made of."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -19,18 +19,22 @@ PACKAGE = Path(__file__).parent
 class Verdict:
     """What a check says: one sentence, and whether the part is right or there at all.
 
-    It is true when the part is right, and a notebook shows the sentence.
+    It is true when the part is right. A notebook shows what was expected beside what
+    was found, where there are numbers, and then the sentence. `waits_for` names the
+    part to mend first, of those that this one uses.
     """
 
     sentence: str
     right: bool = False
     written: bool = True
+    numbers: str = ""
+    waits_for: str = ""
 
     def __bool__(self) -> bool:
         return self.right
 
     def __str__(self) -> str:
-        return self.sentence
+        return f"{self.numbers}\n{self.sentence}" if self.numbers else self.sentence
 
     __repr__ = __str__
 
@@ -39,7 +43,38 @@ NOT_YET = Verdict("not yet written", written=False)
 
 
 class Wrong(Exception):
-    """Ends a check with the sentence that the reader gets."""
+    """Ends a check with the sentence that the reader gets, and perhaps two tensors."""
+
+    def __init__(
+        self, sentence: str, expected: Tensor | None = None, found: Tensor | None = None
+    ):
+        super().__init__(sentence)
+        self.numbers = ""
+        if expected is not None and found is not None:
+            self.numbers = side_by_side(expected, found)
+
+
+def side_by_side(expected: Tensor, found: Tensor) -> str:
+    """A few rows of two tensors of one shape, around the first place that differs."""
+    if found.dim() < 2:
+        expected, found = expected.reshape(1, -1), found.reshape(1, -1)
+    far = (expected.double() - found.double()).abs() > 1e-3
+    place = (far.nonzero().tolist() or [[0] * far.dim()])[0]
+    rows, columns = (
+        slice(max(0, min(at - 1, size - most)), max(most, min(at - 1 + most, size)))
+        for at, size, most in zip(place[-2:], far.shape[-2:], (3, 4), strict=True)
+    )
+    small = [
+        each[tuple(place[:-2])][rows, columns].tolist() for each in (expected, found)
+    ]
+    digits = 2 if expected.is_floating_point() else 0
+    lines = [
+        ["".join(f"{number:8.{digits}f}" for number in row) for row in each]
+        for each in small
+    ]
+    width = max(map(len, ["  expected", *lines[0]]))
+    pairs = [("  expected", "   found"), *zip(*lines, strict=True)]
+    return "\n".join(f"{one:{width}}  |{other}" for one, other in pairs)
 
 
 def check_of(name: str) -> Callable[[Callable[[Part], str]], Callable[[Part], Verdict]]:
@@ -56,9 +91,12 @@ def check_of(name: str) -> Callable[[Callable[[Part], str]], Callable[[Part], Ve
                 try:
                     return Verdict(f"{name} is right: {body(part)}.", right=True)
                 except Wrong as wrong:
-                    return Verdict(str(wrong))
-                except NotImplementedError:
-                    return NOT_YET
+                    return Verdict(str(wrong), numbers=wrong.numbers)
+                except NotImplementedError as error:
+                    # PyTorch's own says that a kernel is "not implemented for" a type.
+                    if "not implemented for" not in str(error):
+                        return NOT_YET
+                    return Verdict(f"{raised(name, error)}.")
 
         check.__annotations__["return"] = Verdict
         return check
@@ -113,7 +151,7 @@ def call(name: str, function: Part, *arguments: object, hint: str = "") -> Any:
     except (Wrong, NotImplementedError):
         raise
     except Exception as error:
-        hint = f": {hint}" if hint else ""
+        hint = f": {hint}" if hint and isinstance(error, RuntimeError) else ""
         raise Wrong(f"{raised(words, error)}{hint}.") from None
     require(found is not None, f"{words} returns nothing: is its `return` missing?")
     return found
@@ -187,6 +225,12 @@ def fill_matrices(module: nn.Module, value: float) -> None:
     """One value in all matrices, zero in all vectors but the gains of norms."""
     for weight in matrices_of(module):
         weight.fill_(value)
+    silence(module)
+
+
+@torch.no_grad()
+def silence(module: nn.Module) -> None:
+    """Zero in all vectors but the gains of norms: no bias says anything."""
     for vector in module.parameters():
         if vector.dim() == 1 and not (vector == 1).all():
             vector.zero_()
@@ -204,10 +248,15 @@ def require_gradients(module: nn.Module, result: Tensor) -> None:
     if result.requires_grad:
         (result * torch.randn_like(result)).sum().backward()
     for name, parameter in named.items():
+        gradient = parameter.grad
+        if gradient is None:
+            raise Wrong(
+                f"The gradient never reaches `{name}`: forward doesn't use it, or what "
+                "it gives is overwritten."
+            )
         require(
-            parameter.grad is not None,
-            f"The gradient never reaches `{name}`: forward doesn't use it, or what it "
-            "gives is overwritten.",
+            parameter.dim() == 1 or gradient.any(),
+            f"The gradient of `{name}` is zero: what it gives is lost on the way.",
         )
 
 
@@ -220,10 +269,35 @@ def close(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     return same_shape and torch.allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
-def match(found: Tensor, mistakes: dict[str, Tensor], tolerance: float = 1e-4) -> None:
+def match(
+    found: Tensor,
+    mistakes: dict[str, Tensor],
+    tolerance: float = 1e-4,
+    right: Tensor | None = None,
+) -> None:
     """Raises: Wrong with the sentence of the first mistake that gives these numbers."""
     for sentence, numbers in mistakes.items():
-        require(not close(found, numbers, tolerance), sentence)
+        if close(found, numbers, tolerance):
+            raise Wrong(sentence, right, found)
+
+
+def expect(
+    found: Tensor, right: Tensor, sentence: str, tolerance: float = 1e-4
+) -> None:
+    """Raises: Wrong with the sentence and both, unless they are the same."""
+    if not close(found, right, tolerance):
+        raise Wrong(sentence, right, found)
+
+
+def expect_changed(
+    before: Tensor, after: Tensor, wanted: Sequence[int], sentence: str
+) -> None:
+    """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
+    found = changed(before, after)
+    if found != list(wanted):
+        places = range(before.size(1))
+        marks = ([[int(i in row) for i in places]] for row in (wanted, found))
+        raise Wrong(sentence, *map(torch.tensor, marks))
 
 
 def disturb(x: Tensor, position: int) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import escaped
+from ..errors import UserError, escaped, nearest
 from .options import app
 from .streams import echo
 
@@ -13,23 +13,50 @@ from .streams import echo
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="Your Python file. It is run.")],
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="PART=NAME or PART=MODULE:NAME: check this as that part, alone, in "
+            "whatever way it wants to be called. May be given again."
+        ),
+    ] = None,
 ) -> None:
     """Check a Transformer that you write yourself, part by part.
 
-    One line for each part: done, not yet written, or the first thing that is wrong.
+    Each part is done, not yet written, waits for one that it uses, or has the first
+    thing that is wrong, below what was expected beside what was found.
     This runs the file, as `import` does, in a process of its own, which has a minute
     for each part. Status 0 when every part is right, 1 when one isn't.
 
     **Example**
 
     `annotated-transformer check my_transformer.py`
+
+    `annotated-transformer check theirs.py --use Encoder=Stack`
     """
     from ..check.file import progress
 
-    verdicts = progress(file)
+    verdicts = progress(file, _asked(use or []))
     for name, verdict in verdicts.items():
-        echo(f"{name:24}{'done' if verdict else escaped(str(verdict))}")
+        for line in verdict.numbers.splitlines():
+            echo(f"{name:24}{line}")
+            name = ""
+        sentence = "done" if verdict and not use else escaped(verdict.sentence)
+        echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     echo(f"{done} of {len(verdicts)} parts are right")
     if done < len(verdicts):
         raise typer.Exit(1)
+
+
+def _asked(use: list[str]) -> dict[str, str]:
+    """The name by part. Raises: UserError for a part that nothing checks."""
+    from ..check.file import CHECKS
+
+    asked = dict(each.partition("=")[::2] for each in use)
+    for part, name in asked.items():
+        if part not in CHECKS:
+            raise UserError(f"--use {part}: no such part, {nearest(part, CHECKS)}")
+        if not name:
+            raise UserError(f"--use {part}: say what to check, --use {part}=NAME")
+    return asked

@@ -50,9 +50,8 @@ def try_recipe(
     few, some = FirstPairs(train, pairs), FirstPairs(valid, 20)
     draft, new = folder / ".dry-run", not folder.exists()
     try:
-        run = prepare(
-            shortened(plan), draft, few, some, records.append, device, start, True
-        )
+        small = shortened(plan)
+        run = prepare(small, draft, few, some, records.append, device, start, True)
         if fit(run) == "interrupted":
             raise KeyboardInterrupt
         if not run.world.first:

@@ -91,30 +91,24 @@ def misuse(error: Any) -> str | None:
 
 # -- Ctrl-C ----------------------------------------------------------------------------
 
+# Where a module is imported: PyTorch, for one, takes an exception there for a sign that
+# NumPy is missing, and goes on.
+IMPORTING = "<frozen importlib._bootstrap>"
+
 
 def end_at_second_interrupt() -> None:
     """Let the first Ctrl-C unwind the command, and a second one end it at once."""
 
     def first(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-        if importing(frame):
+        stack = traceback.walk_stack(frame)
+        if any(each.f_code.co_filename == IMPORTING for each, _ in stack):
             os._exit(INTERRUPTED)
         raise KeyboardInterrupt
 
-    interruptible = threading.current_thread() is threading.main_thread()
-    if interruptible and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    main = threading.current_thread() is threading.main_thread()
+    if main and callable(signal.getsignal(signal.SIGINT)):  # not where it is ignored
         signal.signal(signal.SIGINT, first)
-
-
-def importing(frame: FrameType | None) -> bool:
-    """Whether a module is being imported: PyTorch, for one, takes an exception there
-    for a sign that NumPy is missing, and goes on.
-    """
-    while frame:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            return True
-        frame = frame.f_back
-    return False
 
 
 def end_at_lost_interrupt(lost: "sys.UnraisableHookArgs") -> None:

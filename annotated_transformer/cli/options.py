@@ -10,22 +10,19 @@ import typer
 from rich.console import Console
 
 from ..decoding.engines import DTYPES, ENGINES
+from ..decoding.options import SearchOptions
 from .type_groups import MARKUP, RootGroup
 
 app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False, **MARKUP)
 # What is printed is text, also "[unk]".
 console = Console(highlight=False, markup=False, emoji=False)
 
-# Named here, since the module that makes the recipes has to import torch first.
-RECIPES = (
-    "phrasebook",
-    "tatoeba-en-de",
-    "multi30k-en-de-tiny",
-    "iwslt14-de-en",
-    "wmt14-en-de-base",
-    "wmt14-en-de-big",
-    "wmt14-en-fr-big",
-)
+
+def recipe_names() -> list[str]:
+    """For the shell to complete."""
+    from ..training.recipes import recipes
+
+    return list(recipes())
 
 
 def corpus_names() -> list[str]:
@@ -144,9 +141,13 @@ COMPUTE: Group = {
     ),
 }
 BEAM: Group = {
-    "beam_size": option(int, 4, "Hypotheses kept at each step; 1 is greedy."),
+    "beam_size": option(
+        int, SearchOptions.beam_size, "Hypotheses kept at each step; 1 is greedy."
+    ),
     "alpha": option(
-        float, 0.6, "Strength of the length penalty, α in ((5 + length) / 6)^α."
+        float,
+        SearchOptions.alpha,
+        "Strength of the length penalty, α in ((5 + length) / 6)^α.",
     ),
     "max_length": option(
         int | None,
@@ -162,7 +163,9 @@ SAMPLING: Group = {
     ),
     "top_k": option(int | None, None, "Sample from the k most probable tokens alone."),
     "top_p": option(
-        float, 1.0, "Sample from the fewest tokens that reach this probability."
+        float,
+        SearchOptions.top_p,
+        "Sample from the fewest tokens that reach this probability.",
     ),
     "seed": option(int | None, None, "For the same samples each time."),
 }

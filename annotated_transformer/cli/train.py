@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import RECIPES, TRAINING, Group, Options, app, option, with_groups
+from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
 from .recipe import distilled_pairs, open_start, plan_training, training_pairs
 from .training import run_folder, train_run, use_threads
 
@@ -14,7 +14,7 @@ Source = Annotated[
     typer.Argument(
         help="A recipe, or the common prefix of your own files: own/train for "
         "own/train.en and own/train.de.",
-        autocompletion=lambda: RECIPES,
+        autocompletion=recipe_names,
     ),
 ]
 OWN: Group = {
@@ -26,7 +26,7 @@ OWN: Group = {
         None,
         "The recipe whose settings your own files are trained with, text as it is: "
         "multi30k-en-de-tiny if none is named.",
-        autocompletion=lambda: RECIPES,
+        autocompletion=recipe_names,
     ),
 }
 InitFrom = Annotated[
@@ -103,14 +103,12 @@ def train(
     with report_failure_once():
         start = open_start(start_from) if start_from else None
         plan = plan_training(source, own, training["settings"] or [], start, parts)
-        use_threads(training["threads"], training["device"])
+        use_threads(training["threads"], device := training["device"])
         pairs = training_pairs(plan, own["valid"], training["root"])
-        pairs = distilled_pairs(
-            pairs, plan, teacher, choices, training["device"], dry_run
-        )
+        pairs = distilled_pairs(pairs, plan, teacher, choices, device, dry_run)
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
-            return show(try_recipe(plan, folder, *pairs, training["device"], start))
+            return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
         return train_run(run, training["logger"])

@@ -1,7 +1,6 @@
 """The corpora that are known by name: sources, licences, sizes and splits."""
 
 import html
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -59,18 +58,6 @@ class CorpusSpec:
         """Pairs stated for each split, with the languages where they matter."""
         stored = {f"{it.split} {it.pair}".strip(): it.lines for it in self.stored}
         return dict(self.made) | stored
-
-    def check(self, split: str) -> str:
-        """How the text of a split is checked: a file at once, a stream at its end."""
-        for hub in self.hub:
-            if hub.split == split:
-                pinned = re.fullmatch("[0-9a-f]{40}", hub.revision)
-                commit = f"commit {hub.revision[:7]}, " if pinned else ""
-                return f"{commit}number of rows"
-        files = [file for file in self.files if file.split in (split, "all")]
-        if not files:
-            return "made on the fly"
-        return "SHA-256" if all(file.sha256 for file in files) else "nothing"
 
 
 COPIES = 6  # of everyday's training pairs, each varied in another way

@@ -1,6 +1,7 @@
 """Images of any kind as grey bytes of one size."""
 
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +95,12 @@ def grey_picture(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            if isinstance(picture, str | Path):
-                with Image.open(picture, formats=FORMATS) as opened:
-                    if max(opened.size) > LONGEST_SIDE:
-                        raise ValueError(f"a side of more than {LONGEST_SIDE:,} pixels")
-                    grey = opened.convert("L").resize((width, height))
-            else:
-                grey = picture.convert("L").resize((width, height))
+            named = isinstance(picture, str | Path)
+            file = Image.open(picture, formats=FORMATS) if named else None
+            with file or nullcontext(picture) as opened:
+                if max(opened.size) > LONGEST_SIDE:  # as the file says, not decoded yet
+                    raise ValueError(f"a side of more than {LONGEST_SIDE:,} pixels")
+                grey = opened.convert("L").resize((width, height))
         return torch.from_numpy(np.array(grey))
     except Exception as error:  # a broken picture fails in a dozen ways
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -16,7 +16,6 @@ from ..model.config import BOS, PAD
 from .pair_tokenizer import PairTokenizer
 
 SIDES = ("src", "tgt")
-ARRAYS = {f"{side}.{name}" for side in SIDES for name in ("tokens", "offsets.npy")}
 
 
 @dataclass(frozen=True, eq=False)

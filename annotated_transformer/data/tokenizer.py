@@ -7,17 +7,11 @@ __all__ = ['merge', 'learn_merges', 'apply_merges', 'train_bpe', 'train_tokenize
 
 # %% ../../nbs/data/tokenizer.ipynb #cell2
 #| code-fold: true
-import json
+# What the package's module imports
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
 
-from tokenizers import (
-    Tokenizer,
-    models,
-    trainers,
-)
+from tokenizers import Tokenizer, trainers
 
 from annotated_transformer.data.pair_tokenizer import (
     PairTokenizer,
@@ -25,9 +19,12 @@ from annotated_transformer.data.pair_tokenizer import (
     moses_tokenize,
 )
 from .tidying import tidied
-from .tokenizer_files import SPECIAL
+from annotated_transformer.data.tokenizer_files import (
+    SPECIAL,
+    check_learned,
+    check_vocab_size,
+)
 from ..errors import UserError
-from ..model.config import EOS, UNK
 
 # %% ../../nbs/data/tokenizer.ipynb #cell7
 def merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
@@ -78,7 +75,7 @@ def apply_merges(
 ) -> list[tuple[str, ...]]:
     """A word's stages from single symbols to its tokens.
 
-    `ranks` gives each merge its place in the order learned.
+    `ranks` gives each merge its position in the order learned.
     """
     stages = [word]
     while True:
@@ -102,25 +99,17 @@ def train_bpe(
     Raises: UserError if there is no text, or `vocab_size` is out of range or too small
     for the single characters.
     """
-    if not 1 <= vocab_size <= 2**24:
-        raise UserError(f"vocab_size is {vocab_size}: it must be from 1 to {2**24}")
-    settings: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "special_tokens": list(SPECIAL),
-        "limit_alphabet": 1000,
-        "show_progress": False,
-    }
+    check_vocab_size(vocab_size)
     tokenizer = empty_tokenizer(spaces_only, lowercase)
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(**settings))
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL),
+        limit_alphabet=1000,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
     tokenizer.encode_special_tokens = True
-    size = tokenizer.get_vocab_size()
-    if size <= len(SPECIAL):
-        raise UserError("no text to learn a vocabulary from: the corpus is empty")
-    if size > vocab_size:
-        raise UserError(
-            f"vocab_size {vocab_size} is too small: characters and special tokens "
-            f"alone take {size}"
-        )
+    check_learned(tokenizer, vocab_size)
     return tokenizer
 
 # %% ../../nbs/data/tokenizer.ipynb #cell42

@@ -170,6 +170,24 @@ def check_ids(tokenizer: Tokenizer, size: int, folder: Path, spare: bool) -> Non
         )
 
 
+def check_vocab_size(vocab_size: int) -> None:
+    """Raises: UserError for a size that no vocabulary can have."""
+    if not 1 <= vocab_size <= 2**24:
+        raise UserError(f"vocab_size is {vocab_size}: it must be from 1 to {2**24}")
+
+
+def check_learned(tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Raises: UserError for a vocabulary of no text, or larger than was asked for."""
+    size = tokenizer.get_vocab_size()
+    if size <= len(SPECIAL):
+        raise UserError("no text to learn a vocabulary from: the corpus is empty")
+    if size > vocab_size:
+        raise UserError(
+            f"vocab_size {vocab_size} is too small: characters and special tokens "
+            f"alone take {size}"
+        )
+
+
 def check_trainable(tokenizer: Tokenizer, name: str) -> None:
     """See that a model can be trained with a tokenizer, whoever made it.
 

@@ -1,12 +1,11 @@
 """What searches for a translator: either form of our model, or CTranslate2."""
 
-from collections.abc import Callable
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, nearest
+from ..registry import make
 
 if TYPE_CHECKING:
     from ..data.pair_tokenizer import PairTokenizer
@@ -20,21 +19,6 @@ DTYPES = {
     "ctranslate2": ("float32", "bfloat16", "int8"),
 }
 ENGINES = ("auto", *DTYPES)
-# What makes an engine of a model, its tokenizer and a dtype. An engine's own module
-# registers it here; the package's top says in HOMES which module that is.
-Maker: TypeAlias = "Callable[[Any, Any, str], SearchEngine]"
-MAKERS: dict[str, Maker] = {}
-HOMES: dict[str, str] = {}
-
-
-def engine(name: str) -> Callable[[Maker], Maker]:
-    """Register what makes the engine of this name: `@engine("torch")`."""
-
-    def register(make: Maker) -> Maker:
-        MAKERS[name] = make
-        return make
-
-    return register
 
 
 def make_engine(
@@ -49,21 +33,14 @@ def make_engine(
     check_engine(name, dtype)
     if name == "auto" and choose_engine(model.config, dtype) == "ctranslate2":
         try:
-            engine = _made("ctranslate2", model, tokenizer, dtype)
+            engine = make("ctranslate2", model, tokenizer, dtype)
             return "ctranslate2", WithSamples(engine, model)
         except (UserError, RuntimeError, ImportError):
             if dtype == "int8":
                 raise
     if name == "auto":  # or an installation that doesn't work on this device
         name = "torch"
-    return name, _made(name, model, tokenizer, dtype)
-
-
-def _made(name: str, model: Any, tokenizer: Any, dtype: str) -> "SearchEngine":
-    """An engine by its own name, whose module is imported if it isn't yet."""
-    if name not in MAKERS:
-        import_module(HOMES[name])
-    return MAKERS[name](model, tokenizer, dtype)
+    return name, make(name, model, tokenizer, dtype)
 
 
 def choose_engine(config: Any, dtype: str = "float32") -> str:
@@ -111,7 +88,8 @@ class WithSamples:
     @cached_property
     def sampler(self) -> "SearchEngine":
         """What draws; made when the first sample is asked for, and kept."""
-        return _made("torch", self.model, None, "float32")
+        engine: SearchEngine = make("torch", self.model, None, "float32")
+        return engine
 
     def search(
         self, rows: list[list[int]], options: "SearchOptions"

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from ..data.batching import pad_rows
 from .checks import check_source
-from .engines import engine
 from .options import SearchOptions, length_batches, random_numbers
 from .search import Hypothesis, beam, sample
 from .step_model import StepModel
@@ -49,7 +48,6 @@ class ModelSearch:
         return [results[index] for index in range(len(rows))]
 
 
-@engine("plain")
 def plain_engine(model: StepModel, tokenizer: Any, dtype: str) -> ModelSearch:
     """A search over the readable model itself."""
     return ModelSearch(model)

@@ -13,7 +13,7 @@ import torch
 
 from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
-from ..decoding.engines import check_transformer, engine
+from ..decoding.engines import check_transformer
 from ..decoding.options import SearchOptions
 from ..decoding.search import Hypothesis, length_limits, length_penalty
 from ..errors import UserError
@@ -261,7 +261,6 @@ class CTranslate2Engine:
         return sorted(hypotheses, key=lambda each: -each.score)[: options.n_best]
 
 
-@engine("ctranslate2")
 def ctranslate2_engine(model: Any, tokenizer: Any, dtype: str) -> CTranslate2Engine:
     """The engine on the model's own device. Raises: UserError as `CTranslate2Engine`,
     or for a model that is no paper's Transformer.

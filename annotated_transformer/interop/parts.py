@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from ..errors import UserError, nearest
 from ..model.attention import MultiHeadAttention
 from ..model.feed_forward import FeedForward
+from ..performance.decoding import PART_MODULES
+
+PART_MODULES.append(f"{__package__}.")  # the fast search knows them
 
 
 class BiasedAttention(MultiHeadAttention):

@@ -1,11 +1,9 @@
 """§3 and Table 3: the settings of a Transformer, in one frozen dataclass."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
-from ..errors import UserError, check_integer, nearest
+from ..errors import UserError, check_choice, check_integer, nearest
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -79,64 +77,54 @@ class TransformerConfig(ModelConfig):
 
 def check_config(config: TransformerConfig) -> None:
     """Raises: UserError that names the first setting out of range and the remedy."""
-    for fault in chain(_sizes(config), _kinds(config), _reserved_ids(config)):
-        raise UserError(fault)
-
-
-def _sizes(config: TransformerConfig) -> Iterator[str]:
-    """What is wrong with the sizes."""
-    names, limit = "N d_model d_ff h d_k d_v max_length".split(), 2**31
-    for name in ["src_vocab_size", "tgt_vocab_size", *names]:
-        check_integer(config, name, below=2**20 if name == "max_length" else limit)
+    check_vocabularies(config)
+    for name in ("N", "d_model", "d_ff", "h", "d_k", "d_v"):
+        check_integer(config, name)
+    check_integer(config, "max_length", below=2**20)
     keys, values = config.h * config.d_k, config.h * config.d_v
-    if max(keys, values) >= limit:
-        yield (
-            f"h × d_k is {keys} and h × d_v is {values}: both must be below {limit}, "
+    if max(keys, values) >= 2**31:
+        raise UserError(
+            f"h × d_k is {keys} and h × d_v is {values}: both must be below {2**31}, "
             "so lower h, d_k or d_v"
         )
     if config.d_model % 2:
-        yield (
+        raise UserError(
             f"d_model is {config.d_model}: it must be even, since sines and cosines "
             "come in pairs"
         )
-
-
-def _kinds(config: TransformerConfig) -> Iterator[str]:
-    """What is wrong with the settings that are no sizes."""
     check_dropout(config)
-    kinds = ["sinusoidal", "learned"]
-    if config.positions not in kinds:
-        yield f"positions is {config.positions!r}: {nearest(config.positions, kinds)}"
-    if type(config.shared_vocab) is not bool:
-        yield f"shared_vocab is {config.shared_vocab!r}: it must be True or False"
+    check_choice(config, "positions", ("sinusoidal", "learned"))
+
+
+def check_vocabularies(config: Any) -> None:
+    """Raises: UserError for vocabularies or ids of padding, begin and end that don't
+    fit each other.
+    """
     source, target = config.src_vocab_size, config.tgt_vocab_size
+    for name in ("src_vocab_size", "tgt_vocab_size"):
+        check_integer(config, name)
+    if type(config.shared_vocab) is not bool:
+        shared = f"shared_vocab is {config.shared_vocab!r}"
+        raise UserError(f"{shared}: it must be True or False")
     if config.shared_vocab and source != target:
-        yield (
+        raise UserError(
             f"a shared vocabulary needs src_vocab_size ({source}) equal to "
             f"tgt_vocab_size ({target}): make them equal or set shared_vocab=False"
         )
-
-
-def _reserved_ids(config: TransformerConfig) -> Iterator[str]:
-    """What is wrong with the ids of padding, begin and end."""
-    size = min(config.src_vocab_size, config.tgt_vocab_size)
     for name in ("pad_id", "bos_id", "eos_id"):
-        value = getattr(config, name)
-        if type(value) is not int or not 0 <= value < size:
-            yield (
+        value, most = getattr(config, name), min(source, target) - 1
+        if type(value) is not int or not 0 <= value <= most:
+            raise UserError(
                 f"{name} is {value!r}: it must be an id of both vocabularies, from 0 "
-                f"to {size - 1}"
+                f"to {most}"
             )
-    if config.pad_id == config.eos_id:
-        yield (
-            f"pad_id and eos_id are both {config.pad_id}: make them differ, or hiding "
-            "padding hides the end"
-        )
-    if config.bos_id == config.eos_id:
-        yield (
-            f"bos_id and eos_id are both {config.bos_id}: make them differ, or a "
-            "translation can't end"
-        )
+    for name, harm in (
+        ("pad_id", "hiding padding hides the end"),
+        ("bos_id", "a translation can't end"),
+    ):
+        if (value := getattr(config, name)) == config.eos_id:
+            both = f"{name} and eos_id are both {value}"
+            raise UserError(f"{both}: make them differ, or {harm}")
 
 
 def table_3() -> dict[str, TransformerConfig]:
@@ -220,7 +208,7 @@ def check_stack(config: StackConfig) -> None:
     check_dropout(config)
 
 
-def check_dropout(config: "TransformerConfig | StackConfig") -> None:
+def check_dropout(config: Any) -> None:
     """Raises: UserError for a share of dropped values that is none."""
     share = config.dropout
     if type(share) not in (int, float) or not 0 <= share < 1:

@@ -5,10 +5,23 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .trainer import Update, check_finite
+from ..errors import UserError
+from .trainer import Update
 
 if TYPE_CHECKING:
     from .run import Run
+
+
+def check_finite(loss: float, step: int) -> float:
+    """The loss itself. Raises: UserError when it is no number, or 700 and more, where
+    its perplexity outgrows a 64-bit float.
+    """
+    if not loss < 700:
+        raise UserError(
+            f"the loss is {loss} after update {step}: the run has diverged; lower "
+            "peak or lengthen warmup and start again in another folder"
+        )
+    return loss
 
 
 class Meter:

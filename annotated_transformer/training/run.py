@@ -22,19 +22,17 @@ from ..files import (
     sweep,
     write_json,
 )
-from .averaging import average_weights
 from .checkpoint import checkpoints, read_weights, write_model
 from .config import RunConfig
 from .distributed import Processes, World, first_process_first, join_world
 from .log import Log, Record, Report, print_line
-from .meter import Meter
+from .meter import Meter, check_finite
 from .run_state import Progress, checkpoint_of, resume, save
 from .signals import stop_requests
 from .task import Task
-from .trainer import Update, check_finite, train
+from .trainer import Update, average_weights, train
 
-OWN = ["run.json", "log.jsonl", "checkpoints", "model", "data", "tensorboard"]
-OWN += ["curves.png"]  # of the command plot
+OWN = "run.json log.jsonl checkpoints model data tensorboard curves.png".split()
 
 
 def check_folder(folder: Path) -> None:
@@ -48,16 +46,6 @@ def check_folder(folder: Path) -> None:
         if any(name != "data" and not name.startswith(".") for name in names):
             lack = f"{folder} is not empty and holds no run"
             raise UserError(f"{lack}: choose another folder")
-
-
-def clear_folder(folder: Path) -> None:
-    """Delete the run of a folder. Raises: UserError as `check_folder`."""
-    check_folder(folder)
-    for path in [folder / name for name in OWN]:
-        if path.is_dir() and not path.is_symlink():
-            remove_folder(path)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def lock_folder(folder: Path, world: World) -> AbstractContextManager[object]:
@@ -76,7 +64,11 @@ def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
     check_folder(folder)
     if overwrite and world.first:
         with lock_folder(folder, world):
-            clear_folder(folder)
+            for path in [folder / name for name in OWN]:
+                if path.is_dir() and not path.is_symlink():
+                    remove_folder(path)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 @dataclass(repr=False)

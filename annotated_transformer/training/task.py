@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from .checkpoint import Savable
 from .config import RunConfig
+from .meter import check_finite
 from .schedule import cosine
-from .trainer import ModelWithLoss, check_finite, clipped_adamw, train
+from .trainer import ModelWithLoss, clipped_adamw, train
 
 Position = tuple[int, int]  # epoch, and how many of its batches are taken
 SummedLoss = Callable[[Any], float]  # of a batch, over all processes

@@ -1,10 +1,8 @@
 """§3.2: the attention weights of one sentence pair, recorded module by module."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
-from threading import Lock, get_ident
+from itertools import chain
 from typing import Any
 
 import torch
@@ -17,49 +15,27 @@ from ..decoding.checks import check_numbers, check_source
 from ..errors import UserError
 from ..model.attention import MultiHeadAttention
 
-RECORDING = Lock()
 
-
-def _forget_other_threads() -> None:
-    """A forked process has no thread that could release the lock."""
-    global RECORDING
-    RECORDING = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_other_threads)
-
-
-@contextmanager
-def record_attention(
+def recording_copy(
     model: nn.Module,
-) -> Iterator[dict[str, Float[Tensor, "batch head query key"]]]:
-    """Each uncached pass in this thread leaves its attention weights, by module."""
+) -> tuple[nn.Module, dict[str, Float[Tensor, "batch head query key"]]]:
+    """A copy that shares the model's weights, and a table in which each uncached pass
+    of it leaves its attention weights, by module.
+    """
     weights: dict[str, Tensor] = {}
-    here = get_ident()
+    shared = {id(each): each for each in chain(model.parameters(), model.buffers())}
+    copy = deepcopy(model, shared)
 
     def recorder(name: str) -> Any:
         def record(module: MultiHeadAttention, inputs: Any, named: Any) -> None:
-            if get_ident() == here:
-                weights[name] = module.weights(*inputs, **named)
+            weights[name] = module.weights(*inputs, **named)
 
         return record
 
-    modules = [
-        (name, m)
-        for name, m in model.named_modules()
-        if isinstance(m, MultiHeadAttention)
-    ]
-    with RECORDING:  # one thread at a time
-        handles = [
+    for name, module in copy.named_modules():
+        if isinstance(module, MultiHeadAttention):
             module.register_forward_pre_hook(recorder(name), with_kwargs=True)
-            for name, module in modules
-        ]
-        try:
-            yield weights
-        finally:
-            for handle in handles:
-                handle.remove()
+    return copy, weights
 
 
 @dataclass(frozen=True)
@@ -114,8 +90,9 @@ def inspect_attention(
     config: Any = model.config
     src, inputs = pad_rows([source], device), [config.bos_id, *target[:-1]]
     check_source(model, src)
-    with torch.inference_mode(), record_attention(model) as weights:
-        model(src, pad_rows([inputs], device))
+    copy, weights = recording_copy(model)
+    with torch.inference_mode():
+        copy(src, pad_rows([inputs], device))
     if not weights:
         raise UserError("this model has no heads to look at: open a Transformer")
 

@@ -16,8 +16,7 @@ from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError, check_kind
 from ..model.memory import check_memory
 from ..model.transformer import Transformer
-from ..performance.update import fast_training
-from ..registry import model_type
+from ..registry import make, model_type
 from ..training.config import TrainingConfig
 from ..training.distributed import World, first_process_first, join_world
 from ..training.log import Report, print_line
@@ -50,7 +49,7 @@ class TranslationTask(Task):
     ):
         super().__init__(model, config, tokenizer)
         self.train, self.valid, self.data = train, valid, data or {}
-        self.objective = fast_training(model, config.label_smoothing)
+        self.objective = make("objective", model, config.label_smoothing)
 
     def batches(self, start: Position) -> Iterator[tuple[Position, Batch]]:
         """Pairs of similar length (§5.1)."""

@@ -138,23 +138,11 @@ class Translator(PretrainedModel):
 
     @overload
     def translate(
-        self,
-        texts: str,
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: str, options: SearchOptions | None = ..., **how: Any
     ) -> str: ...
     @overload
     def translate(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: Sequence[str], options: SearchOptions | None = ..., **how: Any
     ) -> list[str]: ...
     def translate(
         self,
@@ -173,21 +161,11 @@ class Translator(PretrainedModel):
 
     @overload
     def n_best(
-        self,
-        texts: str,
-        options: SearchOptions | None = ...,
-        *,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: str, options: SearchOptions | None = ..., **how: Any
     ) -> list[Translation]: ...
     @overload
     def n_best(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions | None = ...,
-        *,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: Sequence[str], options: SearchOptions | None = ..., **how: Any
     ) -> list[list[Translation]]: ...
     def n_best(
         self,
@@ -232,23 +210,11 @@ class Translator(PretrainedModel):
 
     @overload
     def confidence(
-        self,
-        texts: str,
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: str, options: SearchOptions | None = ..., **how: Any
     ) -> Confidence: ...
     @overload
     def confidence(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions | None = ...,
-        *,
-        split: bool = ...,
-        strict: bool = ...,
-        **search: Any,
+        self, texts: Sequence[str], options: SearchOptions | None = ..., **how: Any
     ) -> list[Confidence]: ...
     def confidence(
         self,

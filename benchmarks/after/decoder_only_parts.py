@@ -24,14 +24,20 @@ from annotated_transformer.after.language_model import (
     characters,
     token_losses,
 )
-from annotated_transformer.after.since_2017 import TRAINING_PARTS, exchange_parts
+from annotated_transformer.after.since_2017 import exchange_parts
 from annotated_transformer.after.text_generation import (
     LanguageModelTask,
     LanguageTraining,
 )
 from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.task import train_task
-from benchmarks.after.since_2017 import PARTS, PLACE, RATES, finite
+from benchmarks.after.since_2017 import (
+    PARTS,
+    PLACE,
+    RATES,
+    TRAINING_PARTS,
+    finite,
+)
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.record import command_line
 

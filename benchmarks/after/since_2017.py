@@ -21,7 +21,7 @@ downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -33,10 +33,10 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from annotated_transformer.after.since_2017 import (
-    TRAINING_PARTS,
     Since2017Config,
     assemble,
-    train_with_parts,
+    decaying_adam,
+    falling_cosine,
 )
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
@@ -46,9 +46,11 @@ from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
+from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.recipes import Recipe
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import (
+    paper_schedule,
     seed_update,
     train_translation,
     validation_loss,
@@ -75,6 +77,7 @@ class PartsStudy(Study):
     longest: int | None = None  # tokens of a sentence that is trained on
 
 
+TRAINING_PARTS = ("weight-decay", "cosine")
 RATES, CONSTANT_RATES = (0.002, 0.006, 0.018), (0.0009, 0.0027, 0.0081)
 NAMES = ("pre-norm", "rms-norm", "gelu", "swiglu", "rotary", "alibi")
 NAMES += ("grouped-queries", "qk-norm", "no-biases", "weight-decay", "cosine")
@@ -134,6 +137,17 @@ def untrained(plan: Recipe, tokenizer: PairTokenizer, parts: Sequence[str]) -> A
     return assemble(Since2017Config.from_dict(plain | sizes | {"parts": inside}))
 
 
+def schedule_of(
+    case: Case, training: TrainingConfig, d_model: int
+) -> Callable[[int], float]:
+    """The rate of each update: constant, the paper's, or one that falls to nothing."""
+    study = STUDIES[case["study"]]
+    if not study.warmed_up:
+        return lambda step: case["rate"]
+    falling = "cosine" in study.sides[case["side"]]
+    return (falling_cosine if falling else paper_schedule)(training, d_model)
+
+
 def run(case: Case) -> Case:
     """Train one side of a study at one rate from one seed, and measure it."""
     study, began = STUDIES[case["study"]], time.process_time()
@@ -147,14 +161,10 @@ def run(case: Case) -> Case:
         train, valid = (of_lengths(each, 1, study.longest) for each in (train, valid))
     model = untrained(plan, tokenizer, parts)
     objective = fast_training(model, training.label_smoothing)
-    if study.warmed_up:
-        updates = train_with_parts(objective, train, training, parts)
-    else:
-        updates = train_translation(
-            *(objective, adam(model), train, training),
-            schedule=lambda step: case["rate"],
-        )
-    *_, last = updates
+    optimizer = decaying_adam(model) if "weight-decay" in parts else adam(model)
+    schedule = schedule_of(case, training, model.config.d_model)
+    how = objective, optimizer, train, training
+    *_, last = train_translation(*how, schedule=schedule)
     found = {
         "parts": parts,
         "updates": last.step,

@@ -24,7 +24,7 @@ from sacrebleu.metrics import BLEU
 from torch import nn
 
 from annotated_transformer import load
-from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
+from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
@@ -38,6 +38,7 @@ from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam, peak_factor
 from annotated_transformer.training.trainer import Update, train_translation
+from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, save
 

@@ -29,7 +29,7 @@ from annotated_transformer.after.masked_language_model import (
 from annotated_transformer.after.series import SeriesConfig, SeriesTransformer
 from annotated_transformer.after.text_classification import new_classifier
 from annotated_transformer.after.vision import VisionConfig, VisionTransformer
-from annotated_transformer.before.recurrent_model import RecurrentConfig, RecurrentModel
+from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.series import Series
@@ -58,6 +58,7 @@ from annotated_transformer.training.checkpoint import (
 from annotated_transformer.training.recipes import Recipe, recipe
 from annotated_transformer.training.run import fit
 from annotated_transformer.training.schedule import adam
+from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 from annotated_transformer.translation.task import prepare
 
 PAIRS = phrasebook("en", "de", "train", 300)

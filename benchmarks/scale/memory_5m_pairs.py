@@ -8,7 +8,7 @@ because learning a vocabulary holds every distinct word. The data are then prepa
 `train` does it for the recipe wmt14-en-de-base. Peaks are of resident memory, each of
 one stage on Linux; elsewhere a peak is the highest so far. Takes half an hour and 4 GB
 of disk; with --record it writes results/scale/memory-5m-pairs.json, which
-nbs/data/batching.ipynb shows.
+nbs/results.md shows.
 """
 
 import json

@@ -50,12 +50,9 @@ NAMES = {
     "heads": "Inside the heads",
     "schedule": "Warm-up",
     "trainer": "The loop",
-    "averaging": "Checkpoints",
     "pairs": "Corpora",
     "batching": "Batches",
     "update": "An update",
-    "run": "A run",
-    "distributed": "Many devices",
     "ctranslate2": "CTranslate2",
     "onnx": "ONNX",
     "language_model": "Text generation",
@@ -158,7 +155,12 @@ def shelf(part: str, y: float, height: float, title: str, section: str) -> str:
 def chapters() -> dict[str, list[str]]:
     """The parts and their chapters, in reading order."""
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text(encoding="utf-8"))
-    files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    files = [
+        entry["file"]
+        for part in toc["parts"]
+        if part.get("caption") != "For developers"
+        for entry in part["chapters"]
+    ]
     folders = dict.fromkeys(file.partition("/")[0] for file in files)
     return {
         part: [file.partition("/")[2] for file in files if file.startswith(f"{part}/")]

@@ -115,25 +115,12 @@ def own_modules(names: set[str]) -> set[str]:
     return {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
 
 
-def engine_modules() -> set[str]:
-    """The modules that register an engine of the search."""
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in (ROOT / PACKAGE).rglob("*.py")
-        if re.search(r"^@engine\(", path.read_text(encoding="utf-8"), re.M)
-    }
-
-
 @cache
 def direct_dependencies(name: str) -> frozenset[str]:
-    """The package's modules that one module imports, or names as "module:name", or that
-    register an engine in it.
-    """
+    """The package's modules that one module imports, or names as "module:name"."""
     names = imported_names(read(name), name, module_file(name).name == "__init__.py")
     later = re.findall(r'"([a-z]\w*(?:\.\w+)*):\w+"', read(name))
     names |= {f"{PACKAGE}.{each}" for each in later}
-    if name == f"{PACKAGE}.decoding.engines":
-        names |= engine_modules()
     found = own_modules(names) - {name}
     if name == PACKAGE:  # it has the model types registered, for who asks the registry
         found -= {LISTED}

@@ -67,6 +67,21 @@ def choose_scripts(
     context["script_files"] = chosen
 
 
+# -- head ------------------------------------------------------------------------------
+
+# docutils says how wide the page is once more than the theme does.
+VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1" />'
+THEME_COLOURS = """
+<meta name="theme-color" media="(prefers-color-scheme: light)" content="#ffffff" />
+<meta name="theme-color" media="(prefers-color-scheme: dark)" content="#14181e" />"""
+
+
+def colour_head(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Sphinx event: the browser's own bars take the page's colour."""
+    tags = context.get("metatags", "").replace(VIEWPORT, "")
+    context["metatags"] = THEME_COLOURS + tags
+
+
 # -- icons -----------------------------------------------------------------------------
 
 ICON = re.compile(r'((?:\.fa-[\w-]+::?before,?)+)\{content:"\\([0-9a-f]+)[^"]*"\}')
@@ -236,6 +251,7 @@ def setup(app):
     # after the theme has made its buttons, and every extension has named its scripts
     app.connect("html-page-context", use_copies, priority=900)
     app.connect("html-page-context", choose_scripts, priority=900)
+    app.connect("html-page-context", colour_head, priority=900)
     app.connect("build-finished", keep_used_icons)
     app.connect("build-finished", list_pages)
     app.add_css_file("book.css")

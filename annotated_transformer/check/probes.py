@@ -1,0 +1,278 @@
+"""A reader's layers as functions of vectors, with sub-layers that can be turned off.
+
+Names tell nothing here. A sub-layer is found by what is lost without its weights, and
+the encoder and decoder inside a Transformer by what goes in and what comes out.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import permutations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..model.position import sinusoids
+from .verdict import (
+    changed,
+    close,
+    disturb,
+    expect,
+    match,
+    matrices_of,
+    require,
+    silence,
+)
+
+Forward = Callable[..., Tensor]
+Weights = list[nn.Parameter]
+
+
+@dataclass
+class Probe:
+    """A layer or a stack: its function of vectors, and the weights inside."""
+
+    module: nn.Module
+    forward: Forward
+    weights: Weights
+
+
+@contextmanager
+def without(weights: Iterable[nn.Parameter]) -> Iterator[None]:
+    """Zeros in some weights, for a while."""
+    kept = [(weight, weight.detach().clone()) for weight in weights]
+    with torch.no_grad():
+        for weight, _ in kept:
+            weight.zero_()
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for weight, values in kept:
+                weight.copy_(values)
+
+
+def normalised(vectors: Tensor) -> Tensor:
+    """Mean 0 and variance 1 at each position, as a norm leaves them."""
+    return F.layer_norm(vectors, vectors.shape[-1:])
+
+
+# -- the sub-layers of one layer, in the paper's order ---------------------------------
+
+SELF, SOURCE, NETWORK = "self-attention", "source attention", "feed-forward"
+
+
+def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
+    """The weights without which a sub-layer does nothing, by its name.
+
+    Raises: Wrong when two of them can't be told apart.
+    """
+    forward, last = probe.forward, inputs[0].size(1) - 1
+    x, *memory = inputs
+    found: dict[str, Weights] = {SELF: []}
+    if memory:
+        found[SOURCE] = []
+    for weight in probe.weights:
+        with without([weight]):
+            before = forward(*inputs)
+            if last not in changed(before, forward(disturb(x, 0), *memory)):
+                found[SELF].append(weight)
+            if memory and not changed(before, forward(x, disturb(memory[0], 0))):
+                found[SOURCE].append(weight)
+    shared = {id(w) for w in found[SELF]} & {id(w) for w in found.get(SOURCE, [])}
+    require(
+        not shared,
+        "One attention module serves as both of the decoder's, so neither can learn "
+        "its own task: make two MultiHeadAttentions.",
+    )
+    attentions = [weight for weights in found.values() for weight in weights]
+    ids = {id(weight) for weight in attentions}
+    others = [weight for weight in probe.weights if id(weight) not in ids]
+    found[NETWORK] = []
+    with without(attentions):
+        before = forward(*inputs)
+        for weight in others:
+            with without([weight]):
+                if changed(before, forward(*inputs)):
+                    found[NETWORK].append(weight)
+    require(
+        found[NETWORK],
+        "Without the feed-forward network attention is lost, too: each residual "
+        "should carry on what the sub-layer before it gave.",
+    )
+    return found
+
+
+def only(name: str, sublayers: dict[str, Weights]) -> Weights:
+    """The weights to be without, for one sub-layer alone to work."""
+    return [w for other in sublayers if other != name for w in sublayers[other]]
+
+
+def check_order(
+    probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]
+) -> None:
+    """Raises: Wrong unless all sub-layers together do what they do one by one."""
+    x, *memory = inputs
+
+    def one_by_one(order: Iterable[str]) -> Tensor:
+        y = x
+        for name in order:
+            with without(only(name, sublayers)):
+                y = probe.forward(y, *memory)
+        return y.detach()
+
+    found, right = probe.forward(*inputs).detach(), one_by_one(sublayers)
+    paper = ", ".join(sublayers)
+    if not close(found, right, 1e-3):
+        orders = {
+            f"The order is {', '.join(order)}; in the paper it is {paper}.": (
+                one_by_one(order)
+            )
+            for order in permutations(sublayers)
+        }
+        match(found, orders, tolerance=1e-3, right=right)
+    expect(
+        found,
+        right,
+        f"Together the sub-layers give other numbers than one after the other, {paper}:"
+        " each should read, and add to, what the one before it gave.",
+        tolerance=1e-3,
+    )
+
+
+# -- the encoder and the decoder inside a Transformer ----------------------------------
+
+
+@dataclass
+class Inside:
+    """A Transformer whose embedding table is ours to write, for vectors to go in.
+
+    Each position of source and target has an id of its own, and the row of that id is
+    chosen so that the vector arrives; id 0 stands at what a mask hides. The decoder's
+    vectors are solved for from the logits.
+    """
+
+    module: nn.Module
+    table: nn.Parameter
+    others: Weights
+    positions: Weights  # learned ones, if it has them
+    last: nn.Module | None = None  # the encoder's, if a module gives the memory
+
+    @classmethod
+    def of(cls, module: nn.Module, vocab_size: int) -> "Inside":
+        """Raises: Wrong unless one table of that many rows is looked up."""
+        silence(module)
+        matrices = matrices_of(module)
+        tables = [weight for weight in matrices if vocab_size in weight.shape]
+        require(len(tables) == 1, "There should be one table of embeddings.")
+        others = [weight for weight in matrices if weight is not tables[0]]
+        inside = cls(module, tables[0], others, [])
+        with without(others):
+            ids = torch.tensor([[1, 2, 3]])
+            before = module(ids, ids)
+        for weight in others:
+            with without([other for other in others if other is not weight]):
+                if changed(before, module(ids, ids)):
+                    inside.positions.append(weight)
+        inside.last = inside.find_last()
+        return inside
+
+    def write(self, vectors: Tensor, first: int, mask: Tensor | None) -> Tensor:
+        """The ids, counted from the first, that bring these vectors to the layers."""
+        batch, n, d_model = vectors.shape
+        ids = torch.arange(first, first + batch * n).reshape(batch, n)
+        if mask is not None:
+            ids = ids.masked_fill(~mask[:, 0, 0], 0)
+        codes = 0 if self.positions else sinusoids(n, d_model)
+        with torch.no_grad():
+            self.table[ids] = (vectors.detach() - codes) / math.sqrt(d_model)
+        return ids
+
+    def read(self, logits: Tensor) -> Tensor:
+        """The decoder's vectors behind the logits."""
+        back = torch.linalg.pinv(self.table.detach().double().T)
+        return (logits.double() @ back).float()
+
+    def decode(self, y: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the decoder makes of vectors and of the encoder's input."""
+        src = self.write(memory, 1, mask)
+        tgt = self.write(y, 1 + memory.size(0) * memory.size(1), None)
+        with without(self.positions):
+            return self.read(self.module(src, tgt))
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the encoder makes of vectors."""
+        src = self.write(x, 1, mask)
+        tgt = torch.arange(3).repeat(len(x), 1) + 1 + x.size(0) * x.size(1)
+        with without(self.positions):
+            memory = self.memory(src, tgt)
+        assert memory is not None
+        return memory
+
+    def encoder(self) -> Weights:
+        """The encoder's weights: those that change the memory. None if it is unseen."""
+        src, tgt = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 8], [9, 3]])
+        before, found = self.memory(src, tgt), []
+        if before is None:
+            return []
+        for weight in self.others:
+            with without([weight]):
+                after = self.memory(src, tgt)
+            if after is None or changed(before, after):
+                found.append(weight)
+        return found
+
+    def memory(self, src: Tensor, tgt: Tensor) -> Tensor | None:
+        """What the decoder reads, where it is known which module gives it."""
+        if self.last is None:
+            return None
+        seen = self._seen([self.last], src, tgt)
+        return seen[-1][1] if seen else None
+
+    def find_last(self) -> nn.Module | None:
+        """The last module through which all goes that the source does."""
+        src, tgt = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 8], [9, 3]])
+        logits = self.module(src, tgt)
+        for module, result in reversed(self._seen(self.module.modules(), src, tgt)):
+
+            def put(
+                _: nn.Module, __: object, other: object, kept: Tensor = result
+            ) -> Tensor | None:
+                same = isinstance(other, Tensor) and other.shape == kept.shape
+                return kept if same else None
+
+            other = self._hooked(put, [module], src.roll(1, 0), tgt)
+            if close(other, logits, 1e-4):
+                return module
+        return None
+
+    def _seen(
+        self, modules: Iterable[nn.Module], src: Tensor, tgt: Tensor
+    ) -> list[tuple[nn.Module, Tensor]]:
+        """What modules give of the source's shape, with the batch first."""
+        seen: list[tuple[nn.Module, Tensor]] = []
+
+        def note(module: nn.Module, _: object, result: object) -> None:
+            if isinstance(result, Tensor) and result.dim() == 3:
+                for each in (result, result.transpose(0, 1)):
+                    if each.shape == (*src.shape, self.table.size(1)):
+                        seen.append((module, each))
+
+        self._hooked(note, modules, src, tgt)
+        return seen
+
+    def _hooked(
+        self,
+        hook: Callable[..., Tensor | None],
+        modules: Iterable[nn.Module],
+        src: Tensor,
+        tgt: Tensor,
+    ) -> Tensor:
+        handles = [module.register_forward_hook(hook) for module in modules]
+        try:
+            return self.module(src, tgt)
+        finally:
+            for handle in handles:
+                handle.remove()

@@ -1,0 +1,219 @@
+"""The check of the whole model, Figure 1."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ..model.position import sinusoids
+from .probes import Forward, Inside, Probe, normalised, without
+from .stacks import (
+    D_FF,
+    D_MODEL,
+    DROPOUT,
+    H,
+    check_layer,
+    decoding,
+    encoding,
+)
+from .verdict import (
+    Part,
+    call,
+    changed,
+    check_of,
+    close,
+    expect,
+    match,
+    matrices_of,
+    new_part,
+    output,
+    require,
+    require_gradients,
+    silence,
+    size_of,
+)
+
+VOCAB = 23  # enough for ids of their own at each position
+SOURCE = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 3, 2]])
+TARGET = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9]])
+
+
+@check_of("Transformer")
+def transformer(part: Part) -> str:
+    """`Transformer(vocab_size, N, d_model, h, d_ff, dropout)`, `forward(src, tgt)`.
+
+    Ids in, (batch, tgt, vocab_size) logits out; id 0 is padding. One embedding serves
+    source, target and output. More arguments must have defaults, such as a max_length.
+    """
+
+    def made(
+        N: int = 1,
+        vocab_size: int = VOCAB,
+        h: int = H,
+        d_ff: int = D_FF,
+        dropout: float = DROPOUT,
+    ) -> nn.Module:
+        sizes = vocab_size, N, D_MODEL, h, d_ff, dropout
+        return new_part("Transformer", part, *sizes)
+
+    module = made()
+
+    def forward(src: Tensor, tgt: Tensor) -> Tensor:
+        return output("forward", module, src, tgt, shape=(*tgt.shape, VOCAB))
+
+    before = forward(SOURCE, TARGET)
+    sums = before.exp().sum(-1), before.sum(-1)
+    ones = torch.ones_like(sums[0])
+    require(
+        not (close(sums[0], ones, 1e-4) or close(sums[1], ones, 1e-4)),
+        "These are probabilities: return the logits; the softmax belongs to the loss.",
+    )
+    _source_seen(forward, before)
+    require_gradients(module, before)
+    _shared_embedding(size_of(made(vocab_size=VOCAB + 1)) - size_of(module))
+    _one_more_layer(_matrix_size(made(N=2)) - _matrix_size(module))
+    call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
+    _embedded(made())
+    _stacks(made)
+    return "Figure 1 from ids to logits, one embedding for all three places"
+
+
+def _stacks(made: Callable[..., nn.Module]) -> None:
+    """The encoder, where it can be seen, and the decoder, each as a layer."""
+    encoder = _encoder_inside(made())
+    if encoder.weights:
+        encoding(encoder.forward)
+        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1)
+    decoding(_decoder_inside(made()).forward)
+    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
+
+
+def _matrix_size(module: nn.Module) -> int:
+    return sum(weight.numel() for weight in matrices_of(module))
+
+
+def _shared_embedding(numbers: int) -> None:
+    """A new token takes one row, and perhaps a bias."""
+    rows = numbers // D_MODEL
+    require(
+        rows == 1,
+        f"Each token has {rows} vectors: source, target and output share one matrix, "
+        "§3.4.",
+    )
+
+
+def _one_more_layer(numbers: int) -> None:
+    """Another layer in both stacks has twelve d² of attention and four d·d_ff."""
+    require(numbers, "N changes nothing: build both stacks.")
+    wanted = 12 * D_MODEL**2 + 4 * D_MODEL * D_FF
+    require(
+        numbers == wanted,
+        f"From N = 1 to N = 2 the matrices should grow by {wanted} numbers, a layer "
+        f"of the encoder and one of the decoder, and grow by {numbers}: hand N, "
+        "d_model and d_ff to both stacks.",
+    )
+
+
+def _source_seen(forward: Forward, before: Tensor) -> None:
+    """The source is seen, and its padding isn't."""
+    other = SOURCE.clone()
+    other[:, 1] = 10
+    require(
+        changed(before, forward(other, TARGET)),
+        "The source changes nothing: hand the encoder's output to the decoder.",
+    )
+    padded = torch.cat([SOURCE, torch.zeros(2, 2, dtype=torch.long)], 1)
+    require(
+        not changed(before, forward(padded, TARGET)),
+        "Padding after the source changes the logits: make padding_mask(src, 0) and "
+        "hand it to the encoder and to the decoder.",
+    )
+
+
+# -- what goes into the stacks ---------------------------------------------------------
+
+
+def _embedded(module: nn.Module) -> None:
+    """With zeros in all layers, each token's vector comes through, normalised."""
+    silence(module)
+    inside = Inside.of(module, VOCAB)
+    with without(inside.others):
+        logits = module(SOURCE, TARGET)
+        memory = inside.memory(SOURCE, TARGET)
+        _vectors("target", TARGET, inside.read(logits), inside)
+        if memory is not None:
+            _vectors("source", SOURCE, memory, inside)
+    module.train()
+    with without(inside.others):
+        _embedding_dropout(module, inside)
+
+
+def _vectors(side: str, ids: Tensor, found: Tensor, inside: Inside) -> None:
+    """Raises: Wrong unless they are √d_model times rows, plus the positions' codes."""
+    rows, root, n = inside.table.detach()[ids], math.sqrt(D_MODEL), ids.size(1)
+    codes = sinusoids(n + 1, D_MODEL) * (not inside.positions)
+    codes, later = codes[:-1], codes[1:]
+    right = normalised(root * rows + codes)
+    found = found.detach()
+    if not close(found, right, 1e-3):
+        scale = "multiply its rows by √d_model, and then add the position codes."
+        mistakes = {
+            f"The {side}'s positions are missing: add sinusoids to its embedding.": (
+                normalised(rows)
+            ),
+            f"The {side}'s embedding is too small beside its positions: {scale}": (
+                normalised(rows + codes)
+            ),
+            f"The {side}'s embedding is multiplied by d_model, or twice: {scale}": (
+                normalised(root**2 * rows + codes)
+            ),
+            f"The {side}'s positions are added twice.": normalised(
+                root * rows + 2 * codes
+            ),
+            f"The {side}'s positions begin at 1; the first is 0.": normalised(
+                root * rows + later
+            ),
+        }
+        match(found, mistakes, tolerance=1e-3, right=right)
+    expect(
+        found,
+        right,
+        f"With zeros in all layers each {side} token's vector should come through, "
+        "normalised: √d_model times its row, plus its position's code.",
+        tolerance=1e-3,
+    )
+
+
+def _embedding_dropout(module: nn.Module, inside: Inside) -> None:
+    """In training it falls on the sum of embedding and position, §5.4."""
+
+    def drops() -> bool:
+        return not close(module(SOURCE, TARGET), module(SOURCE, TARGET), 1e-3)
+
+    require(drops(), "Dropout is missing where embedding and positions are added.")
+    if not inside.positions:
+        with torch.no_grad():
+            inside.table[TARGET] = 0
+        require(
+            drops(),
+            "Dropout falls on the embedding before the positions are added: drop their "
+            "sum.",
+        )
+
+
+def _encoder_inside(module: nn.Module) -> Probe:
+    inside = Inside.of(module, VOCAB)
+    return Probe(module, inside.encode, inside.encoder())
+
+
+def _decoder_inside(module: nn.Module) -> Probe:
+    """With zeros in the encoder it hands on what is normalised already."""
+    inside = Inside.of(module, VOCAB)
+    encoder = {id(weight) for weight in inside.encoder()}
+    with torch.no_grad():
+        for weight in inside.others:
+            if id(weight) in encoder:
+                weight.zero_()
+    rest = [weight for weight in inside.others if id(weight) not in encoder]
+    return Probe(module, inside.decode, rest)

