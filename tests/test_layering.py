@@ -175,13 +175,81 @@ def test_a_chapter_uses_only_what_earlier_chapters_built(chapter):
 
 @names
 def test_what_a_chapter_exports_is_shown(chapter):
-    for source in cells(chapter):
-        if re.search(r"^#\| *export", source, re.M):
-            hidden = re.search(
-                r"^#\| *(code-fold: true|hide|echo: false)", source, re.M
-            )
+    """Folded only where the reader is asked, in the same section, to write it."""
+    section = ""
+    for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            section = re.split(r"^## ", section + source, flags=re.M)[-1]
+        elif re.search(r"^#\| *export", source, re.M):
+            hidden = re.search(r"^#\| *(hide|echo: false)", source, re.M)
+            folded = re.search(r"^#\| *code-fold: true", source, re.M)
             defines = re.search(r"^(def|class|@)", source, re.M)
-            assert not (hidden and defines), source
+            asked = "{admonition} Write it" in section
+            assert not (defines and (hidden or (folded and not asked))), source
+
+
+# Chapters in which a cell that is shown needs one that is hidden.
+UNCOPIED = {
+    "after.language_model",
+    "after.other_weights",
+    "decoding.search",
+    "performance.decoding",
+    "training.loss",
+    "translation.heads",
+}
+
+
+def shown(chapter: Path) -> str:
+    """What a reader can copy from a chapter, in order."""
+    kept = (
+        source
+        for source in cells(chapter)
+        if not re.search(r"^#\| *hide", source, re.M)
+    )
+    lines = "\n\n".join(kept).splitlines()
+    return "\n".join(line for line in lines if not re.match(r"\s*[%!]", line))
+
+
+@names
+def test_cells_copied_in_order_know_all_names(chapter):
+    """A reader's clean notebook has no hidden cells."""
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select=F821",
+        "-",
+    ]
+    found = subprocess.run(
+        command, input=shown(chapter), text=True, capture_output=True
+    )
+    complete = found.returncode == 0
+    assert complete == (name_of(chapter, "nbs") not in UNCOPIED), found.stdout
+
+
+FIRST = [
+    path
+    for path in CHAPTERS
+    if path.parent.name in ("before", "model") or path.stem == "write_it"
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", FIRST, ids=lambda path: path.stem)
+def test_cells_copied_in_order_run(chapter):
+    environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=shown(chapter),
+        cwd=chapter.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_chapter_in_the_contents_exists():

@@ -27,9 +27,16 @@ from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
 from annotated_transformer.model.layers import DecoderLayer
 from annotated_transformer.model.position import sinusoids
+from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
-from benchmarks.model import attention_arcs, depth, figure_one, part_switch
+from benchmarks.model import (
+    attention_arcs,
+    depth,
+    figure_one,
+    nearest_rows,
+    part_switch,
+)
 from benchmarks.record import load
 from benchmarks.training import diary
 from tools import touch
@@ -54,12 +61,12 @@ def in_node(name: str, expression: str) -> Any:
 
 
 @needs_node
-@pytest.mark.parametrize("d_k", [1, 3, 4])
+@pytest.mark.parametrize("d_k", [1, 4])
 @pytest.mark.parametrize("masked", [True, False])
 def test_attention_is_pythons(d_k, masked):
     torch.manual_seed(d_k)
     query, key, value = (
-        torch.randn(5, size, dtype=torch.float64) for size in (4, 4, 2)
+        torch.randn(5, size, dtype=torch.float64) for size in (d_k, d_k, 2)
     )
     mask = torch.rand(5, 5) > 0.4
     mask[:, 2], mask[4] = True, False  # the last row may attend nowhere
@@ -67,14 +74,11 @@ def test_attention_is_pythons(d_k, masked):
         "query": query.tolist(),
         "key": key.tolist(),
         "value": value.tolist(),
-        "d_k": d_k,
     }
     if masked:
         given["mask"] = mask.tolist()
     found = in_node("attention-sheet.js", f"it.attention({json.dumps(given)})")
-    output, weights = attention(
-        query[:, :d_k], key[:, :d_k], value, mask if masked else None
-    )
+    output, weights = attention(query, key, value, mask if masked else None)
     for name, expected in (("weights", weights), ("output", output)):
         # JSON has null for NaN
         rows = [[float("nan") if x is None else x for x in row] for row in found[name]]
@@ -84,11 +88,10 @@ def test_attention_is_pythons(d_k, masked):
 
 
 @needs_node
-def test_temperature_and_scale():
-    """A temperature of 2 halves the scores; without the scale they are the products."""
-    given = json.dumps({**PARTS["attention-sheet"], "temperature": 2, "scale": False})
+def test_without_the_scale_scores_are_the_products():
+    given = json.dumps({**PARTS["attention-sheet"], "scale": False})
     found = in_node("attention-sheet.js", f"it.attention({given})")
-    assert found["scores"] == [[x / 2 for x in row] for row in found["products"]]
+    assert found["scores"][0] == [2, 4, 0]
 
 
 @needs_node
@@ -205,6 +208,15 @@ def test_descent_in_the_valley_is_pythons(rate):
 
 
 @needs_node
+def test_a_steep_unit_is_drawn_as_it_is():
+    """What leaves the frame is cut off there, and doesn't run along its edge."""
+    state = {"units": [[4, 0, 2]], "b_2": 0, "goal": None}
+    drawn = in_node("relu-units.js", f"it.still({json.dumps(state)})")
+    heights = re.findall(r" (-?[\d.]+)", re.search(r'"curve" d="(.*?)"', drawn)[1])
+    assert min(map(float, heights)) == pytest.approx(120 - 24 * 34)
+
+
+@needs_node
 @pytest.mark.parametrize("name", ["base", "big"])
 def test_costs_are_pythons(name):
     config, length = preset(name), 31
@@ -235,10 +247,11 @@ def test_recorded_figure_is_what_the_model_does():
         step["box"] for step in found["steps"]
     ]
     for kept, step in zip(recorded["steps"], found["steps"], strict=True):
-        for name in {"vectors", "weights"} & step.keys():
-            assert torch.allclose(
-                torch.tensor(kept[name]), torch.tensor(step[name]), atol=0.02
-            )
+        if "weights" in step:
+            pair = (torch.tensor(each["weights"]) for each in (kept, step))
+            assert torch.allclose(*pair, atol=0.02)
+        for before, now in zip(kept["likely"], step["likely"], strict=True):
+            assert before[0][1] == pytest.approx(now[0][1], abs=0.02)
     for best, token in zip(
         found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
     ):
@@ -260,10 +273,28 @@ def test_recorded_arcs_are_where_the_model_looks():
     assert torch.allclose(*weights, atol=0.02)
 
 
+def test_recorded_rows_are_the_models():
+    recorded, found = load(nearest_rows.PLACE), nearest_rows.rows()
+    assert recorded["chance"] == pytest.approx(found["chance"], abs=0.02)
+    first, again = (
+        {
+            each["names"][n]: each["names"][row[0]]
+            for n, row in enumerate(each["nearest"])
+        }
+        for each in (recorded, found)
+    )
+    assert first.keys() == again.keys()
+    same = sum(first[name] == again[name] for name in first)
+    assert same > 0.99 * len(first)  # two may be equally near
+
+
 @needs_node
 def test_recorded_translations_are_what_the_pages_model_writes():
     found = part_switch.answers()
     assert {name: load(part_switch.PLACE)[name] for name in found} == found
+    d_k = json.loads((MODELS / "tatoeba-en-de" / "config.json").read_text())["d_k"]
+    scale = in_node("part-switch.js", "it.PARTS.scale")
+    assert scale.endswith(f"√d_k = {d_k**0.5:g}")
 
 
 @needs_node
@@ -331,35 +362,84 @@ def test_far_away_nothing_loads(browser, page):
     assert browser.run(still) == len(PARTS)
 
 
+def sheet(window: Browser) -> str:
+    """What the attention grid says."""
+    return told(window, "attention-sheet")
+
+
+def task(window: Browser, name: str) -> None:
+    """Press the button of a task, or of the beginning."""
+    window.run(f"document.querySelector('[data-task=\"{name}\"]').click()")
+
+
 @needs_chromium
 def test_a_query_is_edited_and_a_word_masked(near):
     window = near("attention-sheet")
-    assert "twenty looks most at first (0.67)" in told(window, "attention-sheet")
+    assert sheet(window) == "After der it looks most at first (0.67)."
     window.run("document.querySelector('[data-part=query]').focus()")
     press(window, "ArrowUp")  # 2 to 2.5: a sharper question
-    assert "twenty looks most at first (0.77)" in told(window, "attention-sheet")
-    window.run("document.querySelector('attention-sheet [aria-pressed]').focus()")
+    assert sheet(window) == "After der it looks most at first (0.77)."
+    window.run("document.querySelector('attention-sheet td [aria-pressed]').focus()")
     window.press("ArrowRight")
     press(window, " ")
-    assert "twenty looks most at twenty" in told(window, "attention-sheet")
-    window.run("document.querySelector('[data-mask=causal]').click()")
-    assert "twenty looks most at twenty (1.00)" in told(window, "attention-sheet")
-    window.run("document.querySelector('[data-mask=again]').click()")
-    assert "twenty looks most at first (0.67)" in told(window, "attention-sheet")
+    assert sheet(window).startswith("After der it looks most at twenty")
+    task(window, "")
+    assert sheet(window) == "After der it looks most at first (0.67)."
+
+
+@needs_chromium
+def test_the_grids_tasks(near):
+    window = near("attention-sheet")
+    task(window, "double the query")
+    assert sheet(window) == "After der it looks most at first (0.87)."
+    task(window, "mask first")
+    assert sheet(window) == "After der it looks most at twenty (0.73)."
+    pressed = "[...document.querySelectorAll('[data-task][aria-pressed=true]')]"
+    assert window.run(f"{pressed}.map((e) => e.textContent)") == ["mask first"]
+    task(window, "both queries")
+    assert sheet(window) == (
+        "After der it looks most at first (0.67). "
+        "After ein it looks most at twenty (0.86)."
+    )
+
+
+@needs_chromium
+def test_ties_and_rows_that_may_look_nowhere_are_said(near):
+    window = near("attention-sheet")
+    fields = "[...document.querySelectorAll('[data-part=query]')]"
+    change = "e.value = 0; e.dispatchEvent(new Event('input', {bubbles: true}))"
+    window.run(f"{fields}.forEach((e) => {{ {change} }})")
+    assert sheet(window) == (
+        "After der it looks alike at twenty, first and March (0.33 each)."
+    )
+    buttons = "[...document.querySelectorAll('attention-sheet td button')]"
+    window.run(f"{buttons}.forEach((e) => e.click())")
+    assert sheet(window) == "After der it looks nowhere: its row is NaN."
+
+
+@needs_chromium
+def test_the_grid_fits_one_screen_of_a_telephone(near):
+    window = near("attention-sheet", 390)
+    task(window, "both queries")
+    box = window.run(
+        "(({ width, height }) => [width, height])("
+        "document.querySelector('attention-sheet .part').getBoundingClientRect())"
+    )
+    wide = window.run(
+        "document.querySelector('.touch:has(attention-sheet)').scrollWidth"
+    )
+    assert wide <= 390 and box[1] < 800
 
 
 @needs_chromium
 def test_each_grid_is_one_stop_of_the_tab_key(near):
     window = near("attention-sheet")
     window.run("document.querySelector('[data-part=query]').focus()")
-    seen = "document.activeElement.ariaLabel || document.activeElement.name"
+    seen = "document.activeElement.ariaLabel"
     window.press("ArrowRight")
-    assert window.run(seen) == "query of twenty, entry 2"
+    assert window.run(seen) == "query of after der, month"
     window.press("Tab")
-    assert window.run(seen) == "key of twenty, entry 1"
-    window.press("Tab")
-    window.press("Tab")
-    assert window.run(seen) == "d_k"
+    assert window.run(seen) == "after der may look at twenty, score 1.00"
 
 
 @needs_chromium
@@ -406,6 +486,12 @@ def test_a_position_is_dragged_and_moved_by_keys(near):
     press(window, "ArrowRight")
     assert told(window, "position-clocks").startswith("The codes of 61 and 65 ")
     assert window.run(angles) == before  # a shift is a rotation, from anywhere
+    at = "document.querySelector('position-clocks [name=position]')"
+    move = f"{at}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{at}.value = 100; {move}")
+    assert told(window, "position-clocks").startswith("The codes of 100 and 100 ")
+    window.run(f"{at}.value = 30; {move}")
+    assert told(window, "position-clocks").startswith("The codes of 30 and 34 ")
 
 
 @needs_chromium
@@ -430,22 +516,43 @@ def test_costs_follow_what_is_typed(near):
     window.run("document.querySelector('[name=h]').select()")
     window.call("Input.insertText", text="7")
     assert "can't be cut into 7 heads" in told(window, "cost-sheet")
+    stale = "document.querySelector('cost-sheet .grids').matches('.stale')"
+    assert window.run(stale)
     window.run("document.querySelector('[name=h]').select()")
     window.call("Input.insertText", text="0")
     assert told(window, "cost-sheet") == "h is a whole number from 1 to 1024."
     window.run("document.querySelector('[data-preset=big]').click()")
     assert told(window, "cost-sheet").startswith("214 M parameters")
+    assert not window.run(stale)
+
+
+@needs_chromium
+def test_nearest_rows_of_a_word_and_of_a_piece(near):
+    window = near("nearest-rows")
+    assert told(window, "nearest-rows").startswith("The nearest row to ▁day is ▁Day")
+    assert "The nearest row to day is" in told(window, "nearest-rows")
+    field = "document.querySelector('nearest-rows input')"
+    change = f"{field}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{field}.value = '<b>'; {change}")
+    assert told(window, "nearest-rows").startswith("“<b>” isn’t one of the ")
+    window.run(f"{field}.value = 'March'; {change}")
+    assert told(window, "nearest-rows").startswith(
+        "The nearest row to ▁March is ▁march"
+    )
 
 
 @needs_chromium
 def test_hidden_units_draw_what_is_asked_for(near):
     window = near("relu-units")
     assert told(window, "relu-units").startswith(
-        "At x = −2 it gives 2, at 2 it gives 2"
+        "At x = −2 it gives 0, at 2 it gives 2"
     )
     goal = "document.querySelector('relu-units [name=goal]')"
     change = f"{goal}.dispatchEvent(new Event('input', {{bubbles: true}}))"
     window.run(f"{goal}.value = '|x|'; {change}")
+    assert told(window, "relu-units").endswith("|x| is at most 3.0 away.")
+    unit = "document.querySelectorAll('relu-units td input')[5]"
+    window.run(f"{unit}.value = 1; {change}")
     assert told(window, "relu-units").endswith("That is |x|.")
     window.run("document.querySelector('relu-units td input').focus()")
     press(window, "ArrowUp")
@@ -562,6 +669,32 @@ def test_a_translation_is_written_and_walked_through(near):
 
 
 @needs_chromium
+def test_arcs_follow_what_the_page_translates(near):
+    """With the mean of the last layer's heads; their words are read aloud, too."""
+    window = near("attention-arcs")
+    found = {
+        "source": ["▁Good", '▁"', "</s>"],
+        "target": ["▁Gut", "</s>"],
+        "looks": {
+            "cross.0": {"weights": [[[0, 1, 0], [0, 1, 0]]]},
+            "cross.1": {
+                "weights": [[[1, 0, 0], [0, 0, 1]], [[0.5, 0.5, 0], [0, 0, 1]]]
+            },
+        },
+    }
+    event = f"new CustomEvent('translated', {{ detail: {json.dumps(found)} }})"
+    window.run(f"document.dispatchEvent({event})")
+    assert told(window, "attention-arcs") == (
+        "To write “Gut”, it looks most at “Good” (0.75)."
+    )
+    label = "document.querySelector('attention-arcs .part svg').ariaLabel"
+    assert window.run(label) == (
+        'Above: Good " end. Below: Gut end. '
+        "It looks most, for Gut, at Good; for end, at end."
+    )
+
+
+@needs_chromium
 def test_figure_one_is_walked_through(near):
     window = near("figure-one")
     assert told(window, "figure-one").startswith("embedding: 7 × 128")
@@ -571,6 +704,14 @@ def test_figure_one_is_walked_through(near):
     for layer in (1, 2, 1):  # a second tap goes to the next layer
         window.run(f"{tap}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
         assert told(window, "figure-one").startswith(f"cross-attention, layer {layer}:")
+    cells = "document.querySelector('figure-one .part .cells').innerHTML"
+    first = window.run(cells)
+    head = "document.querySelector('figure-one [name=head]')"
+    change = "dispatchEvent(new Event('input', { bubbles: true }))"
+    window.run(f"{head}.value = 3; {head}.{change}")
+    assert window.run(cells) != first
+    label = "document.querySelector('figure-one .part .what svg').ariaLabel"
+    assert "März: " in window.run(label)
 
 
 @needs_chromium

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 # %% ../../nbs/before/recurrent.ipynb #rec-09
+#| code-fold: true
 def gru_step(
     x: Tensor, h: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor
 ) -> Tensor:

@@ -4,9 +4,9 @@
 
 The shipped phrasebook model reads the running example and the beginning of its
 translation. Each step holds the box of the figure, the shape of what leaves it, and the
-first numbers of every position's vector; an attention also the mean weights of its
-heads, and the last step the likeliest next tokens. Takes seconds and writes
-results/model/figure-one.json, which nbs/model/transformer.ipynb shows.
+token that the output layer would make of every position's vector; an attention also
+the weights of its heads, and the last step the likeliest next tokens. Takes seconds and
+writes results/model/figure-one.json, which nbs/model/transformer.ipynb shows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from benchmarks.record import command_line, save_line
 
 PLACE = "model/figure-one.json"
 SOURCE, TARGET = "the twenty-first of March", "der einundzwanzigste März"
-SHOWN, LIKELY = 24, 3  # numbers of a vector; tokens of a distribution
+LIKELY = 3  # tokens of the last distribution
 Step = dict[str, Any]
 
 
@@ -34,9 +34,10 @@ def rows(values: Tensor) -> list[list[float]]:
 
 def step(box: str, out: Tensor, layer: int = 0, weights: Tensor | None = None) -> Step:
     """What leaves a box of the figure, of a batch of one."""
-    found = {"box": box, "shape": [*out.shape[1:]], "vectors": rows(out[0, :, :SHOWN])}
+    found = {"box": box, "shape": [*out.shape[1:]], "out": out}
     found |= {"layer": layer} if layer else {}
-    return found | ({} if weights is None else {"weights": rows(weights[0].mean(0))})
+    heads = [] if weights is None else [rows(head) for head in weights[0]]
+    return found | ({"weights": heads} if heads else {})
 
 
 def encoder_steps(model: Transformer, src: Tensor) -> Iterator[Step]:
@@ -79,12 +80,11 @@ def decoder_steps(model: Transformer, tgt: Tensor, memory: Tensor) -> Iterator[S
         yield step("dec-feed-forward", fed, number)
         y = layer.after_feed_forward(y, fed)
         yield step("dec-norm-3", y, number)
-    yield step("linear", model.logits(y))
 
 
-def likely(logits: Tensor, tokenizer: PairTokenizer) -> list[list[list[Any]]]:
+def likely(logits: Tensor, tokenizer: PairTokenizer, count: int) -> list[list[Any]]:
     """The likeliest tokens after each position, with their probabilities."""
-    best = logits[0].softmax(-1).topk(LIKELY)
+    best = logits[0].softmax(-1).topk(count)
     pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return [
         [
@@ -108,12 +108,17 @@ def figure() -> dict[str, Any]:
     tgt = torch.tensor([[model.config.bos_id, *target[:-1]]])
     memory, _ = model.encode(src)
     logits = model(src, tgt)
-    softmax = {"box": "softmax", "shape": [*logits.shape[1:]]}
     steps = [*encoder_steps(model, src), *decoder_steps(model, tgt, memory)]
+    for each in steps:
+        each["likely"] = likely(model.logits(each.pop("out")), tokenizer, 1)
+    shape = [*logits.shape[1:]]
+    for box, count in (("linear", 1), ("softmax", LIKELY)):
+        best = likely(logits, tokenizer, count)
+        steps.append({"box": box, "shape": shape, "likely": best})
     return {
         "source": tokenizer.source_tokens(SOURCE),
         "target": ["<s>", *tokenizer.target_tokens(TARGET)[:-1]],
-        "steps": [*steps, softmax | {"likely": likely(logits, tokenizer)}],
+        "steps": steps,
     }
 
 

@@ -1,4 +1,4 @@
-"""The directive `predict`: a question that a reader answers before seeing an output.
+"""The directive `predict`: a question that a reader answers before seeing what follows.
 
     :::{predict} How large is the largest weight?
     :right: 2
@@ -11,9 +11,8 @@
 
 The list holds the choices and `right` is the number of the right one; a question with
 `number` (and `within`, its tolerance) has no list and asks for a number. What follows
-is the answer's why. The page's next output in the same section stays blank until the
-reader has chosen or has opened the answer (predict.js). Without script the answer is
-folded and nothing waits; in print it is open.
+is the answer's why. The rest of the section is shown once the answer is open: by a
+choice (predict.js) or, without script too, by hand (book.css). In print it is open.
 
 Why not a library: jupyterquiz writes a code cell's output in JavaScript alone, which
 leaves nothing without script or in print, and sees one click and no keyboard's radio
@@ -74,7 +73,7 @@ class Predict(SphinxDirective):
             html("</legend>"),
             *choices,
             html(f'{BUTTON}</fieldset><p class="verdict" role="status"></p>'),
-            html("<details><summary>Answer</summary>"),
+            html("<details><summary>Answer, and what follows</summary>"),
             nodes.paragraph("", "", nodes.strong("", "", *told)),
             *body.children,
             html("</details></div>"),

@@ -1,40 +1,66 @@
-// Questions that a reader answers before seeing an output (book/_ext/predict.py).
+// Questions that a reader answers before seeing what follows (book/_ext/predict.py). The
+// rest of the section is shown while the answer is open (book.css); what was chosen is
+// kept for the next visit, and forgotten when the answer is folded again.
+let memory = {};
+try {
+  memory = localStorage;
+} catch { /* this browser keeps nothing */ }
+
 for (const place of document.querySelectorAll(".predict")) {
   const { right, within = 0 } = place.dataset;
   const inputs = [...place.querySelectorAll("input")];
+  const [first] = inputs;
   const [button, verdict, answer] = ["button", ".verdict", "details"].map((each) => place.querySelector(each));
+  const key = `predict ${location.pathname} ${place.querySelector("legend").textContent}`;
+  const chosen = () => (first.type === "radio" ? inputs.find((each) => each.checked) : first)?.value ?? "";
 
-  // The next output of the section; it keeps its room while it waits.
-  let waiting = place;
-  do waiting = waiting.nextElementSibling;
-  while (waiting && !waiting.matches(".predict, section") && !waiting.matches(".cell:has(.cell_output)"));
-  if (!waiting?.matches(".cell")) waiting = null;
-  // Who follows a link to the output itself has come to see it.
-  const linked = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!(linked && waiting?.contains(linked))) waiting?.classList.add("predict-waits");
-
+  const clear = () => {
+    verdict.textContent = "";
+    delete place.dataset.verdict;
+  };
   const check = () => {
-    const [first] = inputs;
-    const chosen = first.type === "radio" ? inputs.find((each) => each.checked) : first.value && first;
-    if (!chosen) {
+    const value = chosen();
+    if (!value) {
       verdict.textContent = "Choose an answer first.";
       return;
     }
-    const hit = first.type === "radio"
-      ? chosen.value === right
-      : Math.abs(chosen.value - right) <= Number(within) + 1e-9;
+    const hit = first.type === "radio" ? value === right : Math.abs(value - right) <= Number(within) + 1e-9;
     place.dataset.verdict = hit ? "right" : "wrong";
-    verdict.textContent = hit ? "✓ Right." : "✗ Not so. The answer is:";
+    verdict.textContent = hit ? "✓ Right." : "✗ Not quite: ";
+    if (!hit) verdict.append(...answer.querySelector("strong").cloneNode(true).childNodes);
     answer.open = true;
   };
+
   button.hidden = false;
   button.addEventListener("click", check);
   for (const each of inputs) {
+    each.addEventListener("input", clear);
     each.addEventListener("keydown", (event) => {
       if (event.key === "Enter") check();
     });
   }
   answer.addEventListener("toggle", () => {
-    if (answer.open) waiting?.classList.remove("predict-waits");
+    if (answer.open) memory[key] = place.dataset.verdict ? chosen() : "";
+    else {
+      delete memory[key];
+      clear();
+    }
   });
+
+  if (memory[key]) {
+    if (first.type === "radio") inputs.find((each) => each.value === memory[key])?.click();
+    else first.value = memory[key];
+    check();
+  } else if (key in memory) answer.open = true;
+
+  // Who follows a link to something covered has come to see it.
+  const linked = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (answer.open || target?.closest("section") !== place.closest("section")) return;
+    if (place.compareDocumentPosition(target) !== Node.DOCUMENT_POSITION_FOLLOWING) return;
+    answer.open = true;
+    target.scrollIntoView();
+  };
+  linked();
+  addEventListener("hashchange", linked);
 }

@@ -163,6 +163,7 @@ var Live = (() => {
       if (!found) return undefined;
       if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
       at("final").textContent = at("output").textContent;
+      document.dispatchEvent(new CustomEvent("translated", { detail: found }));
       const strange = found.unknown
         ? " What it reads as [unk], characters that it never saw and addresses, is put back."
         : "";

@@ -73,6 +73,7 @@
       const wrong = inputs.find((each) => !each.checkValidity() || !each.value);
       const state = Object.fromEntries(inputs.map((each) => [each.name, each.valueAsNumber]));
       const told = this.querySelector(".told");
+      this.querySelector(".grids").classList.toggle("stale", Boolean(wrong || state.d_model % state.h));
       if (wrong) told.textContent = `${wrong.name} is a whole number from 1 to ${wrong.max}.`;
       else if (state.d_model % state.h) told.textContent = `d_model ${state.d_model} can't be cut into ${state.h} heads of one size: change one of the two.`;
       else {

@@ -35,24 +35,24 @@
 
   const shown = (token) => token.replace("▁", "").replace("<", "&lt;");
 
-  // A grid of numbers: a row for each token, blue above zero and orange below.
-  const grid = (title, names, numbers, top) => {
-    const side = Math.min(22, 244 / numbers[0].length);
-    const most = Math.max(...numbers.flat().map(Math.abs));
-    const cells = numbers.map((row, i) => row.map((value, j) => `<rect class="${value < 0 ? "minus" : ""}" x="${104 + j * side}" y="${top + 8 + i * 20}" width="${side - 1}" height="19" fill-opacity="${(Math.abs(value) / most).toFixed(2)}"/>`).join("")).join("");
-    const labels = names.map((name, i) => `<text x="4" y="${top + 23 + i * 20}">${shown(name)}</text>`).join("");
-    return `<g class="words left"><text x="4" y="${top}">${title}</text>${labels}</g><g class="cells">${cells}</g>`;
+  // Who looks where in one head: a row for each token that asks, a column for each key.
+  const grid = (rows, columns, weights) => {
+    const side = Math.min(34, 244 / columns.length);
+    const cells = weights.map((row, i) => row.map((w, j) => `<rect x="${(104 + j * side).toFixed(1)}" y="${102 + i * 20}" width="${(side - 1).toFixed(1)}" height="19" fill-opacity="${w.toFixed(2)}"/>`).join("")).join("");
+    const names = rows.map((name, i) => `<text x="4" y="${117 + i * 20}">${shown(name)}</text>`).join("");
+    const heads = columns.map((name, j) => { const x = (104 + (j + .7) * side).toFixed(1); return `<text transform="translate(${x} 96) rotate(-60)">${shown(name)}</text>`; }).join("");
+    return `<g class="words left">${names}${heads}</g><g class="cells">${cells}</g>`;
   };
 
-  const numbers = ({ source, target, steps }, at) => {
-    const { box, weights, vectors, likely } = steps[at];
+  const numbers = ({ source, target, steps, head = 0 }, at) => {
+    const { box, weights, likely } = steps[at];
     const names = box.startsWith("src") || box.startsWith("enc") ? source : target;
-    const below = weights ? 34 + 20 * names.length : 0;
-    const height = 18 + 20 * names.length + below;
-    const drawn = likely
-      ? `<g class="words left">${likely.map((best, i) => `<text x="4" y="${20 + i * 20}">${shown(names[i])}</text><text x="120" y="${20 + i * 20}">${best.filter(([, p]) => p >= .005).map(([token, p]) => `${shown(token)} ${p.toFixed(2)}`).join(", ")}</text>`).join("")}</g>`
-      : (weights ? grid(`who looks where, the mean of the heads`, names, weights, 14) : "") + grid(`the first ${vectors[0].length} numbers of each vector`, names, vectors, 14 + below);
-    return `<svg class="drawing" style="max-width:350px" viewBox="0 0 350 ${height}" role="img" aria-label="What leaves the box, as coloured cells.">${drawn}</svg>`;
+    const top = weights ? 112 + 20 * names.length : 0;
+    const tokens = (best) => best.filter(([, p], i) => !i || p >= .005).map(([token, p]) => `${shown(token)} ${p.toFixed(2)}`).join(", ");
+    const list = likely.map((best, i) => `<text x="4" y="${top + 40 + i * 20}">${shown(names[i])}</text><text x="120" y="${top + 40 + i * 20}">${tokens(best)}</text>`).join("");
+    const looks = weights ? grid(names, box === "dec-attention" ? target : source, weights[head]) : "";
+    const words = likely.map((best, i) => `${shown(names[i])}: ${tokens(best)}`).join("; ");
+    return `<svg class="drawing" style="max-width:350px" viewBox="0 0 350 ${top + 30 + 20 * names.length}" role="img" aria-label="The token that each vector would name, with its probability. ${words}">${looks}<g class="words left"><text x="4" y="${top + 16}">the vector of</text><text x="120" y="${top + 16}">would name, if it were the last</text>${list}</g></svg>`;
   };
 
   const draw = (state) => `<div class="drawing-box">${figure(state.steps[state.at ?? 0].box)}${numbers(state, state.at ?? 0)}</div>\n`;
@@ -68,9 +68,13 @@
       this.append(part);
       part.innerHTML = `<div class="controls"><button type="button" data-by="-1">back</button>
           <label>step <input type="range" name="at" min="0" max="${this.state.steps.length - 1}" value="0"></label>
-          <button type="button" data-by="1">on</button></div>
+          <button type="button" data-by="1">on</button>
+          <label class="head">head <select name="head">${this.state.steps.find((step) => step.weights).weights.map((_, i) => `<option value="${i}">${i + 1}</option>`).join("")}</select></label></div>
         <div class="grids"><div class="figure"></div><div class="what"><p class="told" role="status"></p><div class="picture"></div></div></div>`;
-      this.addEventListener("input", ({ target }) => this.go(Number(target.value)));
+      this.addEventListener("input", ({ target }) => {
+        this.state[target.name] = Number(target.value);
+        this.go(this.state.at);
+      });
       this.addEventListener("click", ({ target }) => {
         const by = target.closest("[data-by]")?.dataset.by, box = target.closest("[data-box]")?.dataset.box;
         if (by) this.go(this.state.at + Number(by));
@@ -89,7 +93,8 @@
     go(at) {
       const { steps } = this.state;
       this.state.at = Math.max(0, Math.min(steps.length - 1, at));
-      const { box, layer, shape } = steps[this.state.at];
+      const { box, layer, shape, weights } = steps[this.state.at];
+      this.querySelector(".head").style.visibility = weights ? "visible" : "hidden";
       const [, , name, what, chapter] = BOXES[box];
       this.querySelector("[name=at]").value = this.state.at;
       this.querySelector(".figure").innerHTML = figure(box);

@@ -11,8 +11,9 @@
     };
     const powers = Array.from({ length: high - low + 1 }, (_, i) => low + i);
     const lines = powers.map((p) => `<path class="axis" stroke-opacity=".35" d="M44 ${y(10 ** p).toFixed(1)} H436"/><text x="23" y="${(y(10 ** p) + 5).toFixed(1)}">${Number(`1e${p}`)}</text>`).join("");
-    const bars = values.map((v, i) => `<rect class="bar" x="${x(i)}" y="${y(v).toFixed(1)}" width="12" height="${(top + HEIGHT - y(v)).toFixed(1)}"/>`).join("");
-    return `<g class="words left"><text x="44" y="${top - 14}">${title}</text></g><g class="words">${lines}${[1, 6, 12, 18, 24].map((n) => `<text x="${x(n - 1) + 6}" y="${top + HEIGHT + 18}">${n}</text>`).join("")}</g>${bars}`;
+    // A logarithmic axis has no zero for a bar to stand on.
+    const dots = values.map((v, i) => `<circle class="here-dot" cx="${x(i) + 6}" cy="${y(v).toFixed(1)}" r="4.5"/>`).join("");
+    return `<g class="words left"><text x="44" y="${top - 14}">${title}</text></g><g class="words">${lines}${[1, 6, 12, 18, 24].map((n) => `<text x="${x(n - 1) + 6}" y="${top + HEIGHT + 18}">${n}</text>`).join("")}</g>${dots}`;
   };
 
   const draw = ({ way, N, runs }) => {

@@ -3,7 +3,7 @@
 {
   const PARTS = {
     positions: "the position codes",
-    scale: "the division by √d_k",
+    scale: "the division by √d_k = 8", // its heads have 64 numbers
     source: "every look at the source",
     residual: "the residual connections",
   };

@@ -24,7 +24,7 @@
       return `<path class="${kind}" d="M${at} 48 L${(at + 26 * Math.sin(angle)).toFixed(1)} ${(48 - 26 * Math.cos(angle)).toFixed(1)}"/>`;
     };
     const turn = ((shift * frequency(i, d_model) * 180) / Math.PI).toFixed(0).replace("-", "−").replace("−0", "0");
-    return `<circle class="face" cx="${at}" cy="48" r="30"/>${shift ? hand(position + shift, "moved") : ""}${hand(position, "hand")}<text x="${at}" y="12">i = ${i}</text><text class="turn" x="${at}" y="98">${shift ? `turns ${turn}°` : ""}</text>`;
+    return `<circle class="face" cx="${at}" cy="48" r="30"/>${shift ? hand(position + shift, 'moved" stroke-dasharray="4 6') : ""}${hand(position, "hand")}<text x="${at}" y="12">i = ${i}</text><text class="turn" x="${at}" y="98">${shift ? `turns ${turn}°` : ""}</text>`;
   };
 
   // The whole drawing, also the one for who has no script.
@@ -33,8 +33,10 @@
     const whole = d_model / 2;
     const curve = Array.from({ length: LAST + 1 }, (_, q) => `${x(q)} ${y(product(position, q, d_model) / whole).toFixed(1)}`);
     const mark = (q, kind) => `<circle class="${kind}" cx="${x(q)}" cy="${y(product(position, q, d_model) / whole).toFixed(1)}" r="6"/>`;
+    const key = (at, kind, words) => `<path class="${kind}" d="M${at} -13 h26"/><text x="${at + 34}" y="-8">${words}</text>`;
+    const hands = `<g class="words left">${key(40, "hand", `position ${position}`)}${shift ? key(200, 'moved" stroke-dasharray="4 6', `shifted by ${`${shift}`.replace("-", "−")}: position ${position + shift}`) : ""}</g>`;
     const ticks = [0, 20, 40, 60, 80, 100].map((q) => `<text x="${x(q)}" y="306">${q}</text>`).join("");
-    return `<svg class="drawing clocks" style="max-width:460px" viewBox="0 0 460 330" role="img" aria-label="Six clocks at position ${position}${shift ? ` and at ${position + shift}` : ""}, and below them the dot product of the code of position ${position} with the codes of positions 0 to ${LAST}, highest at ${position}."><g class="words">${chosen(d_model).map((i, n) => clock(i, n, state)).join("")}</g><path class="axis" d="M40 250 H440 M40 140 V290"/><polyline class="curve" points="${curve.join(", ")}"/>${shift ? mark(position + shift, "there") : ""}${mark(position, "here-dot")}<g class="words">${ticks}<text x="240" y="326">position</text></g><g class="words left"><text x="46" y="128">dot product with position ${position}, as a share of the largest</text><text x="20" y="145">1</text><text x="20" y="255">0</text></g><rect class="grip" x="40" y="134" width="400" height="180" fill="none"/></svg>\n`;
+    return `<svg class="drawing clocks" style="max-width:460px" viewBox="0 -24 460 354" role="img" aria-label="Six clocks at position ${position}${shift ? ` and at ${position + shift}` : ""}, and below them the dot product of the code of position ${position} with the codes of positions 0 to ${LAST}, highest at ${position}.">${hands}<g class="words">${chosen(d_model).map((i, n) => clock(i, n, state)).join("")}</g><path class="axis" d="M40 250 H440 M40 140 V290"/><polyline class="curve" points="${curve.join(", ")}"/>${shift ? mark(position + shift, "there") : ""}${mark(position, "here-dot")}<g class="words">${ticks}<text x="240" y="326">position</text></g><g class="words left"><text x="46" y="128">dot product with position ${position}, as a share of the largest</text><text x="20" y="145">1</text><text x="20" y="255">0</text></g><rect class="grip" x="40" y="134" width="400" height="180" fill="none"/></svg>\n`;
   };
 
   if (typeof module !== "undefined") module.exports = { code, product, still: (data) => draw(data) };
@@ -42,6 +44,7 @@
     connectedCallback() {
       this.state = JSON.parse(this.querySelector("script").textContent);
       const { position, shift, d_model } = this.state;
+      this.wanted = shift;
       const part = Object.assign(document.createElement("div"), { className: "part" });
       this.append(part);
       part.innerHTML = `<div class="controls">
@@ -68,14 +71,15 @@
     }
 
     set(name, value) {
-      this.state[name] = value;
+      if (name === "shift") this.wanted = value;
+      else this.state[name] = value;
       this.follow();
     }
 
     follow() {
       const { state } = this;
-      // A shifted position stays on the line.
-      state.shift = Math.max(-state.position, Math.min(LAST - state.position, state.shift));
+      // A shifted position stays on the line; away from its end the shift comes back.
+      state.shift = Math.max(-state.position, Math.min(LAST - state.position, this.wanted));
       for (const input of this.querySelectorAll("input")) {
         input.value = state[input.name];
         input.nextElementSibling.textContent = input.value.replace("-", "−");

@@ -5,7 +5,7 @@
   const network = ({ units, b_2 }, x) => units.reduce((sum, [w_1, b_1, w_2]) => sum + Math.max(0, x * w_1 + b_1) * w_2, b_2);
 
   const X = Array.from({ length: 121 }, (_, i) => -3 + i / 20);
-  const at = (x, y) => `${(40 + (x + 3) * 60).toFixed(1)} ${(120 - Math.max(-3.2, Math.min(3.2, y)) * 34).toFixed(1)}`;
+  const at = (x, y) => `${(40 + (x + 3) * 60).toFixed(1)} ${(120 - y * 34).toFixed(1)}`;
   const curve = (f) => `M${X.map((x) => at(x, f(x))).join(" L")}`;
   const picture = (state) => {
     const [low, high] = [at(-3, 0), at(3, 0)];
@@ -13,7 +13,7 @@
     const heights = [-3, -2, -1, 1, 2, 3].map((y) => `<text x="210" y="${124 - y * 34}">${`${y}`.replace("-", "−")}</text>`).join("");
     const each = state.units.map((unit) => `<path class="axis" stroke-dasharray="3 3" d="${curve((x) => network({ units: [unit], b_2: 0 }, x))}"/>`).join("");
     const target = state.goal ? `<path class="moved" stroke-opacity=".5" d="${curve((x) => network(state.goal, x))}"/>` : "";
-    return `<svg class="drawing" style="max-width:440px" viewBox="0 0 440 240" role="img" aria-label="The network’s output over its input from −3 to 3, and dashed what each hidden unit adds."><path class="axis" d="M${low} L${high} M${at(0, -3.2)} L${at(0, 3.2)}"/><g class="words">${ticks}${heights}</g>${each}${target}<path class="curve" d="${curve((x) => network(state, x))}"/></svg>`;
+    return `<svg class="drawing" style="max-width:440px" viewBox="0 0 440 240" role="img" aria-label="The network’s output over its input from −3 to 3, and dashed what each hidden unit adds."><path class="axis" d="M${low} L${high} M${at(0, -3.2)} L${at(0, 3.2)}"/><g class="words">${ticks}${heights}</g><svg x="40" y="11" width="360" height="218" viewBox="40 11 360 218">${each}${target}<path class="curve" d="${curve((x) => network(state, x))}"/></svg></svg>`;
   };
   const still = (data) => `<div class="drawing-box">${picture({ ...data, goal: null })}</div>\n`;
 
