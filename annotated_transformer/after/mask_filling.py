@@ -94,7 +94,7 @@ class MaskedLanguageModelTask(HeldOutTask):
 class MaskFiller(PretrainedModel):
     """Texts with gaps in, what might fill them out: a text or a list of texts.
 
-    The model is any that gives a score for each token at each place: ours or a BERT.
+    The model is any that gives a score for each token at each position: ours or a BERT.
     """
 
     config_class: ClassVar[Any] = MaskedLanguageModelConfig

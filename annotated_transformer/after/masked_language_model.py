@@ -69,7 +69,7 @@ class MaskedLanguageModelConfig(StackConfig):
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-model
 class MaskedLanguageModel(nn.Module):
-    """Embeddings, positions, encoder layers, and a score for each token at each place.
+    """Embeddings, positions, encoder layers, and a score for each token at each position.
 
     The output layer is the embedding's own matrix (§3.4), with a bias for each token.
     """
@@ -85,7 +85,7 @@ class MaskedLanguageModel(nn.Module):
         self.apply(initialise)
 
     def vectors(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
-        """One vector for each place, which saw all real places, before and after."""
+        """One vector for each position, which saw all real places, before and after."""
         x = self.dropout(self.positions(self.embedding(ids)))
         return self.stack(x, padding_mask(ids, PAD))
 
@@ -96,7 +96,7 @@ class MaskedLanguageModel(nn.Module):
         return self.embedding.logits(hidden) + self.bias
 
     def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab"]:
-        """A score for what the token at each place might be."""
+        """A score for what the token at each position might be."""
         return self.logits(self.vectors(ids))
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-tokenizer
@@ -139,9 +139,9 @@ def hide(
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-loss
 def masked_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
-    """The cross-entropy at the chosen places, in nats, summed; of (shown, chosen, ids).
+    """The cross-entropy at the chosen positions, in nats, summed; of (shown, chosen, ids).
 
-    Nothing is computed for the vocabulary at any other place.
+    Nothing is computed for the vocabulary at any other position.
     """
     shown, chosen, ids = batch.to(model.bias.device)
     logits = model.logits(model.vectors(shown)[chosen])

@@ -243,7 +243,7 @@ def rotate(
 
 
 class Rotary(nn.Module):
-    """Rotary positions: queries and keys turned by the angles of their places."""
+    """Rotary positions: queries and keys turned by the angles of their positions."""
 
     table: Tensor
 
@@ -254,7 +254,7 @@ class Rotary(nn.Module):
     def forward(
         self, query: Float[Tensor, "batch h n d_k"], key: Float[Tensor, "batch g m d_k"]
     ) -> tuple[Float[Tensor, "batch h n d_k"], Float[Tensor, "batch g m d_k"]]:
-        """Keys at 0, 1, …, and the queries at the last places.
+        """Keys at 0, 1, …, and the queries at the last positions.
 
         Raises: UserError past max_length.
         """
@@ -292,7 +292,7 @@ class ALiBi(nn.Module):
         self.register_buffer("slopes", slopes, persistent=False)
 
     def forward(self, n: int, m: int) -> Float[Tensor, "h n m"]:
-        """What to add to the scores of m keys, for queries at the last n places.
+        """What to add to the scores of m keys, for queries at the last n positions.
 
         Looking ahead the heads have the slopes in reverse: with the same ones on both
         sides an encoder couldn't tell a sentence from its mirror image.

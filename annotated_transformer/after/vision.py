@@ -91,7 +91,7 @@ class VisionTransformer(nn.Module):
     def tokens(
         self, images: UInt8[Tensor, "batch height width"]
     ) -> Float[Tensor, "batch n d_model"]:
-        """The class token, then a vector for each patch, all with their places."""
+        """The class token, then a vector for each patch, all with their positions."""
         x = self.embed(patches(images, self.config.patch))
         first = self.class_token.expand(len(x), 1, -1)
         return self.positions(torch.cat([first, x], dim=1))

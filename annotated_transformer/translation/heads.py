@@ -35,7 +35,7 @@ def row_entropy(
 def mean_distance(
     weights: Float[Tensor, "*batch query key"],
 ) -> Float[Tensor, "*batch"]:
-    """How many places away a head looks, weighted and averaged over the rows."""
+    """How many positions away a head looks, weighted and averaged over the rows."""
     rows, columns = (torch.arange(n) for n in weights.shape[-2:])
     return (weights * (rows[:, None] - columns).abs()).sum(-1).mean(-1)
 
