@@ -53,7 +53,7 @@ class BertLayer(EncoderLayer):
 
 
 class Bert(nn.Module):
-    """An encoder without a decoder: ids in, at each position a score for its token out."""
+    """An encoder without a decoder: ids in, a score for each position's token out."""
 
     def __init__(self, config: BertConfig):
         super().__init__()
