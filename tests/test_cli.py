@@ -21,7 +21,7 @@ from tiny_run import random_model, refused, train_arguments, write_pairs
 
 import annotated_transformer
 from annotated_transformer import cli
-from annotated_transformer.cli import ending
+from annotated_transformer.cli import exit_status
 from annotated_transformer.model_names import SHIPPED
 from annotated_transformer.pretrained import load
 
@@ -562,7 +562,7 @@ class Interrupt:
         if name == {!r}: signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupt)
 """
-IMPORTED = ["errors", "model_types", "__main__", "cli", "cli.ending"]
+IMPORTED = ["errors", "model_types", "__main__", "cli", "cli.exit_status"]
 
 
 @pytest.mark.parametrize(
@@ -619,7 +619,11 @@ def test_a_fault_of_the_package_is_one_line_that_says_how_to_report_it(
     status, out, err = run("translate", "March 3")
     assert status == 70 and out == "" and err.count("\n") == 1
     assert err.startswith(f"error: unforeseen {error.__name__}: ")
-    assert "(test_cli.py, line" in err and "--traceback" in err and ending.ISSUES in err
+    assert (
+        "(test_cli.py, line" in err
+        and "--traceback" in err
+        and exit_status.ISSUES in err
+    )
     status, _, err = run("--traceback", "translate", "March 3")
     assert status == 70 and err.startswith("Traceback") and "in faulty" in err
     assert err.splitlines()[-1].startswith("error: unforeseen")

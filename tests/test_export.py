@@ -25,7 +25,7 @@ from annotated_transformer.data.batching import pad_rows
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.decoding.search import greedy
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
-from annotated_transformer.interop.exported import write_tokenizer
+from annotated_transformer.interop.export_folder import write_tokenizer
 from annotated_transformer.interop.marian import import_marian
 from annotated_transformer.interop.marian_export import export_marian
 from annotated_transformer.model.config import BOS

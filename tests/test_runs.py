@@ -12,7 +12,7 @@ from tasks import TASKS
 
 from annotated_transformer import UserError, load
 from annotated_transformer.average import average_checkpoints
-from annotated_transformer.cli.training import run_folder, train_run
+from annotated_transformer.cli.progress import run_folder, train_run
 from annotated_transformer.devices import matmul_seconds
 from annotated_transformer.training import run as runs
 from annotated_transformer.training.checkpoint import checkpoints

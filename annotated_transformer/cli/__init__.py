@@ -18,7 +18,7 @@ from . import train, translate, evaluate, inspect, models, plot  # noqa: F401
 from . import check  # noqa: F401
 
 # isort: on
-from .ending import end_at_lost_interrupt, end_at_second_interrupt, status_of
+from .exit_status import end_at_lost_interrupt, end_at_second_interrupt, status_of
 from .options import app
 from .streams import echo, escape_line
 

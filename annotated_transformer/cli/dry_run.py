@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .opening import open_translator
+from .loading import open_translator
 from .recipe import Pairs
 from .streams import echo
 

@@ -11,7 +11,7 @@ import typer
 from ..data.text_files import read_lines
 from ..errors import UserError
 from ..model_names import SHIPPED
-from .opening import open_translator
+from .loading import open_translator
 from .options import BEAM, COMPUTE, Corpus, ModelName, Options, Root, app, with_groups
 from .streams import echo, files_of, validate_outputs
 

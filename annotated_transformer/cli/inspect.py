@@ -10,7 +10,7 @@ import typer
 
 from ..errors import escaped
 from ..model_names import SHIPPED
-from .opening import import_torch, open_translator
+from .loading import import_torch, open_translator
 from .options import Device, ModelName, Page, Strict, app, preset_names
 from .streams import echo, files_of, validate_outputs, validate_text
 

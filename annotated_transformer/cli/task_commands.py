@@ -24,9 +24,9 @@ from .options import (
     Trained,
     with_groups,
 )
+from .progress import run_folder, train_run, use_threads
 from .settings import parse_settings, warn_of_rate
 from .streams import echo, input_lines, naming, validate_text
-from .training import run_folder, train_run, use_threads
 from .type_groups import MARKUP
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
+from .progress import run_folder, train_run, use_threads
 from .recipe import distilled_pairs, open_start, plan_training, training_pairs
-from .training import run_folder, train_run, use_threads
 
 Source = Annotated[
     str,

@@ -10,7 +10,7 @@ from ..data.text_files import read_lines
 from ..decoding.options import SearchOptions
 from ..errors import UserError
 from ..model_names import SHIPPED
-from .opening import open_translator
+from .loading import open_translator
 from .options import (
     BEAM,
     COMPUTE,

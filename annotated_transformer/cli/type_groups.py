@@ -5,7 +5,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from ..registry import SUMMARIES
-from .opening import import_torch
+from .loading import import_torch
 
 MARKUP: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "markdown"}
 

@@ -19,7 +19,7 @@ from ..decoding.search import Hypothesis, length_limits, length_penalty
 from ..errors import UserError
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
-from .exported import exported_folder
+from .export_folder import exported_folder
 from .extras import needed
 from .marian_weights import weights_of, widen_heads
 

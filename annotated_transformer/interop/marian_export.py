@@ -9,7 +9,7 @@ from ..data.pair_tokenizer import PairTokenizer
 from ..files import write_json
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
-from .exported import exported_folder
+from .export_folder import exported_folder
 from .marian import FIXED, SETTINGS
 from .marian_tokenizer import MarianTokenizer
 from .marian_weights import marian_weights

@@ -24,7 +24,7 @@ from ..files import check_regular, read_json, write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
 from ..model.cache import KVCache
 from ..model.transformer import Transformer
-from .exported import exported_folder
+from .export_folder import exported_folder
 from .extras import needed
 
 

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 
 from ..errors import UserError
-from .ending import INTERRUPTED
+from .exit_status import INTERRUPTED
 from .options import console
 from .streams import echo_on
 
