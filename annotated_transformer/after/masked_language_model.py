@@ -69,7 +69,7 @@ class MaskedLanguageModelConfig(StackConfig):
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-model
 class MaskedLanguageModel(nn.Module):
-    """Embeddings, positions, encoder layers, and a score for each token at each position.
+    """Embeddings, positions, encoder layers, a score for each token at each position.
 
     The output layer is the embedding's own matrix (§3.4), with a bias for each token.
     """
@@ -139,7 +139,7 @@ def hide(
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-loss
 def masked_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
-    """The cross-entropy at the chosen positions, in nats, summed; of (shown, chosen, ids).
+    """The summed cross-entropy at the chosen positions, in nats; of (shown, chosen, ids).
 
     Nothing is computed for the vocabulary at any other position.
     """

@@ -1,7 +1,8 @@
 """The process in which a reader's file is run.
 
-`python -m annotated_transformer.check.child FILE PART[=MODULE:NAME]…` answers on
-standard output, a line of JSON for the import and one for each part.
+`python -m annotated_transformer.check.child FILE PART[=MODULE:NAME]… [-PART]…` answers
+on standard output, a line of JSON for the import and one for each part. What uses a
+part with a minus, which ended a process before, isn't run.
 """
 
 import json
@@ -34,13 +35,17 @@ def main(path: str, names: Sequence[str]) -> None:
             answer(error=str(error))
             return
         answer(imported=True)
-        for each in names:
+        lost = {each[1:] for each in names if each.startswith("-")}
+        for each in (each for each in names if not each.startswith("-")):
             name, _, where = each.partition("=")
             verdict: Verdict = NOT_YET
             part: Any = None
             try:
                 part = found(where, module) if where else getattr(module, name, None)
-                if where:
+                if lost & names_in(part):
+                    lost.add(name)
+                    verdict = Verdict(f"{name} waits for another part.")
+                elif where:
                     verdict = adapted(name, CHECKS[name], part)
                 elif part is not None:
                     verdict = CHECKS[name](part)

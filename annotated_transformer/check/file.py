@@ -56,9 +56,10 @@ def progress(
     """
     left = [f"{name}={where}" for name, where in (use or {}).items()] or list(CHECKS)
     verdicts: dict[str, Verdict] = {}
+    lost: list[str] = []  # parts that ended their process
     while left:
         imported, late = False, Event()
-        for words in _answers(Path(path), left, late):
+        for words in _answers(Path(path), [*left, *lost], late):
             if "error" in words:
                 raise UserError(words["error"])
             if imported:
@@ -72,6 +73,7 @@ def progress(
         if left:
             name = left.pop(0).partition("=")[0]
             verdicts[name] = Verdict(f"{name} {how}, so that it can't be checked.")
+            lost.append(f"-{name}")
     return verdicts
 
 
