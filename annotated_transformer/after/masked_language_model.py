@@ -139,7 +139,7 @@ def hide(
 
 # %% ../../nbs/after/masked_language_model.ipynb #mlm-loss
 def masked_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
-    """The summed cross-entropy at the chosen positions, in nats; of (shown, chosen, ids).
+    """The summed cross-entropy at chosen positions, in nats; of (shown, chosen, ids).
 
     Nothing is computed for the vocabulary at any other position.
     """
