@@ -30,9 +30,7 @@ DASHES = ["-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1))]
 
 
 def house_style(ax: Axes) -> None:
-    """No box on the top and right, a light grid behind the data, the palette's colours
-    in turn.
-    """
+    """No box on top and right, a light grid behind the data, the palette's colours."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
