@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_run import data
+from tiny_run import data, opened, save_checkpoint
 
 from annotated_transformer.average import average_checkpoints
 from annotated_transformer.data.tokenizer import train_tokenizer
@@ -19,12 +19,7 @@ from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training import checkpoint
-from annotated_transformer.training.checkpoint import (
-    load_checkpoint,
-    load_model,
-    save_checkpoint,
-    save_model,
-)
+from annotated_transformer.training.checkpoint import load_checkpoint, save_model
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.trainer import average_weights
 
@@ -59,7 +54,8 @@ def folder(tmp_path) -> Path:
 
 
 def test_what_is_saved_comes_back(folder):
-    model, tokenizer = load_model(folder)
+    translator = opened(folder)
+    model, tokenizer = translator.model, translator.tokenizer
     assert same(model, new_model()) and not model.training
     assert tokenizer.encode_source(["ba du"]) == data()[0].encode_source(["ba du"])
     assert model.src_embedding.weight is model.tgt_embedding.weight
@@ -71,7 +67,7 @@ def test_what_is_saved_comes_back(folder):
 
 def test_separate_embeddings_stay_separate(tmp_path):
     save_model(tmp_path / "m", new_model(shared_vocab=False), data()[0])
-    model, _ = load_model(tmp_path / "m")
+    model = opened(tmp_path / "m").model
     assert not torch.equal(model.src_embedding.weight, model.tgt_embedding.weight)
 
 
@@ -118,7 +114,7 @@ def other_architecture(**changes):
 
 FAULTS = {
     "no weights": (weights_fault(Path.unlink), "model.safetensors is missing"),
-    "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
+    "no config": (lambda f: (f / "config.json").unlink(), "holds no model"),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json"),
     "truncated": (weights_fault(cut), "is damaged"),
     "empty": (weights_fault(lambda path: path.write_bytes(b"")), "is damaged"),
@@ -126,7 +122,7 @@ FAULTS = {
     "too large": (doubles_fault, "no finite numbers"),
     "infinite": (lambda f: poison(f, -math.inf), "no finite numbers"),
     "foreign": (config_fault('{"model_type": "bart"}'), "of type 'bart'"),
-    "without a type": (config_fault("{}"), "of type None"),
+    "without a type": (config_fault("{}"), "names no model_type"),
     "an id too large": (
         lambda f: move_last_id(f / "tokenizer.json"),
         "ids up to 5000 and the model",
@@ -147,7 +143,7 @@ def test_each_fault_is_named(folder, fault):
     spoil, message = FAULTS[fault]
     spoil(folder)
     with pytest.raises(ValueError, match=message) as caught:
-        load_model(folder)
+        opened(folder)
     assert str(folder) in str(caught.value)
 
 
@@ -158,7 +154,7 @@ def test_weights_of_odd_types_are_refused(folder, kind):
     name = sorted(weights)[0]
     save_file(weights | {name: weights[name].to(kind)}, path)
     with pytest.raises(UserError, match=f"{name}' is of type {kind}"):
-        load_model(folder)
+        opened(folder)
 
 
 def test_a_header_cannot_promise_more_than_the_file_holds(folder):
@@ -175,7 +171,7 @@ def test_a_header_cannot_promise_more_than_the_file_holds(folder):
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
     with pytest.raises(UserError, match="is damaged"):
-        load_model(folder)
+        opened(folder)
 
 
 def test_weights_of_one_byte_that_have_no_room_are_refused(tmp_path, monkeypatch):
@@ -184,7 +180,7 @@ def test_weights_of_one_byte_that_have_no_room_are_refused(tmp_path, monkeypatch
     free = SimpleNamespace(available=1_000)
     monkeypatch.setattr("psutil.virtual_memory", lambda: free)
     with pytest.raises(UserError, match="as float32, takes at least"):
-        load_model(tmp_path / "m")
+        opened(tmp_path / "m")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +192,7 @@ def test_sizes_that_no_machine_has_are_refused_at_once(folder, sizes):
     edit(folder / "config.json", **sizes)
     message = "don't belong together|another architecture|has shape|memory"
     with pytest.raises(UserError, match=message):
-        load_model(folder)
+        opened(folder)
 
 
 @pytest.fixture
@@ -256,7 +252,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(
 def test_a_model_is_loaded_in_float32_whatever_the_default(folder):
     torch.set_default_dtype(torch.bfloat16)
     try:
-        loaded = load_model(folder)[0]
+        loaded = opened(folder).model
     finally:
         torch.set_default_dtype(torch.float32)
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
@@ -274,15 +270,15 @@ def test_weights_of_one_byte_are_met_to_half_a_step_of_their_row(tmp_path):
         for name in ("m", "whole")
     ]
     assert sizes[0] < 0.5 * sizes[1]
-    loaded = dict(load_model(tmp_path / "m")[0].named_parameters())
+    loaded = dict(opened(tmp_path / "m").model.named_parameters())
     for name, weight in model.named_parameters():
         if weight.dim() == 1:
             assert torch.equal(loaded[name], weight)
         else:
             step = weight.abs().amax(dim=1, keepdim=True) / 127
             assert ((loaded[name] - weight).abs() <= 0.501 * step).all()
-    save_model(tmp_path / "again", load_model(tmp_path / "m")[0], data()[0], torch.int8)
-    again = dict(load_model(tmp_path / "again")[0].named_parameters())
+    save_model(tmp_path / "again", opened(tmp_path / "m").model, data()[0], torch.int8)
+    again = dict(opened(tmp_path / "again").model.named_parameters())
     for name, weight in loaded.items():
         torch.testing.assert_close(again[name], weight, rtol=1e-6, atol=1e-8)
 
@@ -291,7 +287,7 @@ def test_weights_of_one_byte_are_met_to_half_a_step_of_their_row(tmp_path):
 def test_a_compiled_model_is_saved_as_what_was_compiled(tmp_path):
     compiled = torch.compile(new_model(1))
     inspect.unwrap(save_model)(tmp_path / "m", compiled, data()[0])
-    assert same(load_model(tmp_path / "m")[0], new_model(1))
+    assert same(opened(tmp_path / "m").model, new_model(1))
 
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
@@ -354,7 +350,7 @@ def test_averages_are_exact_and_ties_are_kept(tmp_path):
     for path, model in zip(folders, models, strict=True):
         save_model(path, model, data()[0])
     average_checkpoints(folders, tmp_path / "mean")
-    mean, _ = load_model(tmp_path / "mean")
+    mean = opened(tmp_path / "mean").model
     for middle, *parts in zip(*(m.parameters() for m in (mean, *models)), strict=True):
         assert torch.equal(middle, torch.stack(parts).double().mean(0).float())
     assert mean.src_embedding.weight is mean.tgt_embedding.weight

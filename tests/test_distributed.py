@@ -14,10 +14,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_run import data, losses, sentences, start, train_arguments, wait_for_lines
+from tiny_run import (
+    data,
+    losses,
+    opened,
+    sentences,
+    start,
+    train_arguments,
+    wait_for_lines,
+)
 
 from annotated_transformer.data.batching import token_batches
-from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.distributed import report_failure_once
 from annotated_transformer.training.run import fit
 from annotated_transformer.training.signals import stop_requests
@@ -105,7 +112,7 @@ def test_copies_log_the_losses_of_one_process(tmp_path, processes, micro_batches
     assert fit(start(one, **settings)) == "finished"
     tiny_run(processes, many, **settings)
     assert same_losses(many, one)
-    models = (load_model(each / "model")[0].parameters() for each in (one, many))
+    models = (opened(each).model.parameters() for each in (one, many))
     assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(*models, strict=True))
     more = settings | {"steps": settings["steps"] + 2}
     assert {fit(start(each, **more)) for each in (one, many)} == {"finished"}

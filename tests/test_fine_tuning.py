@@ -5,11 +5,17 @@ clear error for each start that doesn't fit.
 import json
 
 import pytest
-from tiny_run import losses, random_model, refused, train_arguments, write_pairs
+from tiny_run import (
+    losses,
+    opened,
+    random_model,
+    refused,
+    train_arguments,
+    write_pairs,
+)
 
 from annotated_transformer import load
 from annotated_transformer.files import read_card
-from annotated_transformer.training.checkpoint import load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
 FEW = "batch_tokens=256 log_every=1 save_every=2 keep=1"
@@ -30,13 +36,15 @@ def own(tmp_path):
 def test_a_run_takes_over_weights_tokenizer_and_architecture(run, model, own):
     common = train_arguments(own, own / "run", f"{FEW} steps=2")
     assert run(*common, "--from", model)[0] == 0
-    before, tokenizer = load_model(model)
-    after, found = load_model(own / "run" / "model")
-    assert after.config == before.config and found.lowercase
-    assert found.source.get_vocab() == tokenizer.source.get_vocab()
+    before, after = opened(model), opened(own / "run")
+    assert after.config == before.config and after.tokenizer.lowercase
+    vocabularies = [each.tokenizer.source.get_vocab() for each in (before, after)]
+    assert vocabularies[0] == vocabularies[1]
     moved = [
         (a - b).abs().max().item()
-        for a, b in zip(after.parameters(), before.parameters(), strict=True)
+        for a, b in zip(
+            after.model.parameters(), before.model.parameters(), strict=True
+        )
     ]
     assert 0 < max(moved) < 1e-3  # two updates at a rate below 3e-5
     about = json.loads((own / "run" / "run.json").read_text())

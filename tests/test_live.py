@@ -18,6 +18,7 @@ from random import Random
 import pytest
 import torch
 from browser import BOOK, CHROMIUM, Browser
+from tiny_run import opened
 from torch import Tensor, nn
 
 from annotated_transformer.data.batching import pad_rows
@@ -33,7 +34,7 @@ from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.layers import AddNorm
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import MODELS
-from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.translation.confidence import DOUBTFUL
 from annotated_transformer.translation.translator import Translator
 from tools import live
@@ -91,7 +92,8 @@ def in_node(file: Path, jobs: list[dict]) -> list[dict]:
 @pytest.fixture(scope="module")
 def page_model() -> tuple[Transformer, PairTokenizer]:
     """The shipped model."""
-    return load_model(FOLDER)
+    translator = opened(FOLDER)
+    return translator.model, translator.tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +268,7 @@ def check_equal(found: list[dict], expected: list) -> None:
 @needs_node
 @pytest.mark.parametrize("alpha", [0.0, 0.6, -1.0])
 def test_searches_of_an_untrained_model_are_the_same(alpha, random_folder, tmp_path):
-    model, _ = load_model(random_folder)
+    model = opened(random_folder).model
     file = live.write(random_folder, tmp_path)[0]
     rows = PairTokenizer.load(random_folder).encode_source(odd_texts(20))
     rows = [row for row in rows if len(row) > 1]

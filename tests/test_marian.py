@@ -39,7 +39,6 @@ from annotated_transformer.interop.marian_tokenizer import Pieces
 from annotated_transformer.interop.marian_weights import sines_first
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.pretrained import find_model
-from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.trainer import validation_loss
 from annotated_transformer.translation.prepared_data import InitFrom
@@ -166,7 +165,8 @@ def test_scores_and_attention_are_theirs(case):
 
 def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
     """A model of ours, with its own byte pairs."""
-    model, tokenizer = load_model(SHIPPED)
+    before = load(SHIPPED, device="cpu")
+    model, tokenizer = before.model, before.tokenizer
     export_marian(model, tokenizer, tmp_path / "out")
     config = find_model(tmp_path / "out").config()
     assert (config.activation, config.pad_id, config.bos_id) == ("relu", 0, 1)
@@ -175,7 +175,7 @@ def test_what_the_export_takes_away_the_import_brings_back(tmp_path):
         assert torch.equal(weights[name], tensor), name
     import_marian(tmp_path / "out", tmp_path / "back")
     texts = ["the twenty-first of March", "March 3"]
-    back, before = (load(each, device="cpu") for each in (tmp_path / "back", SHIPPED))
+    back = load(tmp_path / "back", device="cpu")
     assert back.translate(texts) == before.translate(texts)
 
 

@@ -19,12 +19,12 @@ from exporting import (
     shipped,
     two_vocabularies,
 )
-from tiny_run import refused
+from tiny_run import opened, refused
 
 from annotated_transformer.decoding.search import greedy
 from annotated_transformer.interop.onnx import greedy_onnx, open_onnx
 from annotated_transformer.model.config import BOS
-from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.training.checkpoint import save_model
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def steps(parts, src, tgt):
 def test_onnx_gives_our_scores_step_by_step(onnx_folders, name):
     model = shipped().model
     if name == "random":
-        model, _ = load_model(onnx_folders / "model")
+        model = opened(onnx_folders / "model").model
     parts, (src, tgt) = open_onnx(onnx_folders / name), batch(model)
     for rows in (src, src[:1, :1]):
         first, *rest = steps(parts, rows, tgt[: len(rows)])
@@ -116,7 +116,7 @@ def test_onnx_greedy_stops_where_our_search_stops(onnx_folders):
     """A random model seldom ends, so the limits end it: source + 50, or the model's
     positions (48).
     """
-    model, _ = load_model(onnx_folders / "model")
+    model = opened(onnx_folders / "model").model
     src, _ = batch(model)
     rows = [[i for i in row if i] for row in src.tolist()]
     found = greedy_onnx(open_onnx(onnx_folders / "random"), rows)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tiny_run import save_checkpoint
 
 from annotated_transformer import UserError, load
 from annotated_transformer.average import average_checkpoints
@@ -13,11 +14,7 @@ from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.decoding.model_search import teacher_forcing
 from annotated_transformer.decoding.options import SearchOptions
-from annotated_transformer.training.checkpoint import (
-    load_checkpoint,
-    save_checkpoint,
-    save_model,
-)
+from annotated_transformer.training.checkpoint import load_checkpoint, save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam

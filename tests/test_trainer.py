@@ -16,13 +16,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_run import SETTINGS, data, losses, sentences, start, wait_for_lines
+from tiny_run import (
+    SETTINGS,
+    data,
+    losses,
+    opened,
+    sentences,
+    start,
+    wait_for_lines,
+)
 
 from annotated_transformer.cli.dry_run import try_recipe
 from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
-from annotated_transformer.training.checkpoint import checkpoints, load_model
+from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.distributed import World
 from annotated_transformer.training.recipes import Recipe, recipe
@@ -48,7 +56,7 @@ def whole(tmp_path_factory) -> Path:
 
 
 def weights(folder: Path) -> list[torch.Tensor]:
-    return [p.detach() for p in load_model(folder)[0].parameters()]
+    return [p.detach() for p in opened(folder).model.parameters()]
 
 
 def equal(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:

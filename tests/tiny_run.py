@@ -12,18 +12,25 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
+from torch import nn
 
+from annotated_transformer import load
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.training.checkpoint import (
+    adam_moments,
+    save_model,
+    write_checkpoint,
+)
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.distributed import join_world
 from annotated_transformer.training.run import Run, fit
 from annotated_transformer.translation.task import TranslationTask
+from annotated_transformer.translation.translator import Translator
 
 SETTINGS = {
     "steps": 12,
@@ -89,6 +96,24 @@ def random_model(folder: Path, lowercase: bool = False, **sizes: int) -> Path:
     small = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "max_length": 64} | sizes
     save_model(folder, Transformer(TransformerConfig(size, size, **small)), tokenizer)
     return folder
+
+
+def opened(folder: Path) -> Translator:
+    """What a folder holds, on the CPU, searching by the book's own model."""
+    translator: Translator = load(folder, device="cpu", engine="plain")
+    return translator
+
+
+def save_checkpoint(
+    folder: Path,
+    model: nn.Module,
+    tokenizer: PairTokenizer,
+    optimizer: torch.optim.Optimizer,
+    progress: dict,
+) -> None:
+    """A checkpoint as a run writes it."""
+    weights, moments = dict(model.named_parameters()), adam_moments(model, optimizer)
+    write_checkpoint(folder, (weights, model.config, tokenizer), moments, progress)
 
 
 def write_pairs(folder: Path) -> Path:

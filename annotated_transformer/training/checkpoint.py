@@ -13,13 +13,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from .. import __version__
-from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer
 from ..errors import UserError
 from ..files import check_regular, new_folder, read_json, write_json
 from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
 from ..model.memory import check_free, check_memory
-from ..model.transformer import Transformer
 from .quantization import dequantized, quantized
 
 ANOTHER = "take another copy or an earlier checkpoint"
@@ -242,34 +240,6 @@ def build_model(
     model = make(config).float()
     copy_weights(model, weights, folder)
     return model.eval()
-
-
-def load_model(
-    folder: str | Path, device: str | torch.device = "cpu"
-) -> tuple[Transformer, PairTokenizer]:
-    """The model of a folder, in evaluation mode and float32, and its tokenizer.
-
-    Raises: UserError naming what is missing, damaged, foreign or too new, and what to
-    do.
-    """
-    folder = Path(folder)
-    values = read_json(folder / "config.json")
-    config = parse_config(values, TransformerConfig, folder)
-    tokenizer = read_pair_tokenizer(folder, config)
-    model = build_model(Transformer, config, read_weights(folder), folder)
-    return model.to(device), tokenizer
-
-
-def save_checkpoint(
-    folder: Path,
-    model: nn.Module,
-    tokenizer: Savable | None,
-    optimizer: torch.optim.Optimizer,
-    progress: dict[str, Any],
-) -> None:
-    """A model folder with what training needs to go on: Adam's averages, progress."""
-    weights, moments = dict(model.named_parameters()), adam_moments(model, optimizer)
-    write_checkpoint(folder, (weights, model.config, tokenizer), moments, progress)
 
 
 def adam_moments(

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from annotated_transformer import load
 from annotated_transformer.data.batching import collate, padding_share, token_batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.training.checkpoint import load_model
 from annotated_transformer.training.loss import Objective
 from benchmarks.record import command_line, folder, save
 
@@ -76,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     torch.manual_seed(0)
     pairs = TokenizedPairs.open(given.run / "data" / "train")
-    model, _ = load_model(given.run / "checkpoints" / f"step-{given.update:08}")
+    checkpoint = given.run / "checkpoints" / f"step-{given.update:08}"
+    model = load(checkpoint, device="cpu", engine="plain").model
     objective, rng = Objective(model, 0.1).train(), np.random.default_rng(0)
     found = {}
     for name, (plan, count) in plans(pairs).items():

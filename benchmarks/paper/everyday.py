@@ -35,7 +35,6 @@ import torch
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json, remove_folder, write_manifest
 from annotated_transformer.model_names import find_folder
-from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
 from benchmarks.paper.robustness import NUMBERS, measure
@@ -203,7 +202,8 @@ def ship(model: Path, shipped: Path) -> None:
     """Put the model into the folder, a byte for each weight."""
     if shipped.exists():
         remove_folder(shipped)
-    save_model(shipped, *load_model(model), dtype=torch.int8)
+    trained = Translator.from_pretrained(model, device="cpu", engine="plain")
+    trained.save_pretrained(shipped, torch.int8)
 
 
 def measured(run: Path, model: Path, shipped: Path, limit: int | None) -> dict:

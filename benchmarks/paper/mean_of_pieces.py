@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.training.checkpoint import save_model
+from annotated_transformer.translation.translator import Translator
 from benchmarks.paper.rare_pieces import MATRIX
 from benchmarks.record import command_line, folder
 
@@ -34,9 +35,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("second", type=folder, help="one with fewer pieces")
     parser.add_argument("out", type=Path, help="the folder to write")
     given = parser.parse_args(argv)
-    model, tokenizer = load_model(given.first)
-    second, fewer = load_model(given.second)
-    old, new = model.state_dict(), second.state_dict()
+    first, second = (
+        Translator.from_pretrained(each, device="cpu", engine="plain")
+        for each in (given.first, given.second)
+    )
+    model, tokenizer, fewer = first.model, first.tokenizer, second.tokenizer
+    old, new = model.state_dict(), second.model.state_dict()
     ids = fewer.source.get_vocab()
     places = [tokenizer.source.token_to_id(piece) for piece in sorted(ids, key=ids.get)]
     new[MATRIX] = old[MATRIX].index_copy(0, torch.tensor(places), new[MATRIX])

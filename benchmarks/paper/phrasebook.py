@@ -18,7 +18,6 @@ import torch
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json, remove_folder, write_manifest
 from annotated_transformer.model_names import find_folder
-from annotated_transformer.training.checkpoint import load_model, save_model
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import sides
 from benchmarks.record import RESULTS, command, command_line, folder, save
@@ -48,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     run = parser.parse_args(argv).run
     card = (SHIPPED / "card.md").read_bytes()
     remove_folder(SHIPPED)
-    save_model(SHIPPED, *load_model(run / "model"), dtype=torch.float16)
+    trained = Translator.from_pretrained(run / "model", device="cpu", engine="plain")
+    trained.save_pretrained(SHIPPED, torch.float16)
     (SHIPPED / "card.md").write_bytes(card)
     write_manifest(SHIPPED, "benchmarks.paper.phrasebook")
     translator = Translator.from_pretrained(SHIPPED, engine="torch")

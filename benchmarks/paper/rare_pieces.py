@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer_files import SPECIAL
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.training.checkpoint import load_model, save_model
+from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import sides
 from benchmarks.paper.robustness import SENTENCES, copying, unseen_names
@@ -82,7 +82,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("text", type=folder, help="its tokenized training pairs")
     parser.add_argument("out", type=Path, help="the folder to write")
     given = parser.parse_args(argv)
-    model, tokenizer = load_model(given.model)
+    translator = Translator.from_pretrained(given.model, device="cpu", engine="plain")
+    model, tokenizer = translator.model, translator.tokenizer
     text, size = TokenizedPairs.open(given.text), tokenizer.src_vocab_size
     both = np.concatenate((text.src_tokens, text.tgt_tokens))
     counts = np.bincount(both, minlength=size)

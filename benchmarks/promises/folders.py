@@ -50,10 +50,11 @@ from annotated_transformer.interop.marian_weights import marian_weights
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.checkpoint import (
+    adam_moments,
     checkpoints,
     load_checkpoint,
-    save_checkpoint,
     save_model,
+    write_checkpoint,
 )
 from annotated_transformer.training.recipes import Recipe, recipe
 from annotated_transformer.training.run import fit
@@ -258,7 +259,12 @@ def checkpoint(folder: Path) -> None:
     optimizer.param_groups[0]["lr"] = 0.01
     learner(torch.tensor([[5, 6, 2]]), torch.tensor([[1, 7]])).square().sum().backward()
     optimizer.step()
-    save_checkpoint(folder, learner, tokenizer(), optimizer, {"step": 1, "epoch": 0})
+    weights, moments = (
+        dict(learner.named_parameters()),
+        adam_moments(learner, optimizer),
+    )
+    parts = weights, learner.config, tokenizer()
+    write_checkpoint(folder, parts, moments, {"step": 1, "epoch": 0})
 
 
 def restore(folder: Path) -> Any:

@@ -33,6 +33,7 @@ import sacrebleu
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.decoding.model_search import ModelSearch
@@ -41,7 +42,6 @@ from annotated_transformer.files import read_json
 from annotated_transformer.interop.onnx import export_onnx
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import find_folder
-from annotated_transformer.training.checkpoint import load_model
 from benchmarks.record import ROOT, command_line, folder, save
 from tests.browser import Browser
 from tools import live
@@ -191,8 +191,8 @@ def untie(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def write_page(npm: Path, place: Path) -> None:
     """All that both roads need, and an empty page."""
-    model, tokenizer = load_model(FOLDER, CPU)
-    write_graphs(model, tokenizer, place)
+    translator = load(FOLDER, device=CPU, engine="plain")
+    write_graphs(translator.model, translator.tokenizer, place)
     live.write(FOLDER, place)
     dist = npm / "node_modules" / "onnxruntime-web" / "dist"
     for file in (SCRIPTS / "transformer.js", ROADS, *(dist / name for name in RUNTIME)):
@@ -270,7 +270,7 @@ def equality(base: str) -> dict[str, Any]:
         browser.open(f"{base}index.html")
         browser.run("plain.open()")
         found = [browser.run(f"plain.translate({row}, 4)")["tokens"] for row in rows]
-    expected = translated(load_model(FOLDER, CPU)[0], rows)
+    expected = translated(load(FOLDER, device=CPU, engine="plain").model, rows)
     references = [target for _, target in pairs]
 
     def bleu(tokens: list[list[int]]) -> float:
