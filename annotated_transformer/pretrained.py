@@ -19,13 +19,7 @@ from .errors import UserError, escaped, nearest
 from .files import read_json
 from .model_names import SHIPPED, find_folder, hub_errors
 from .registry import HOMES, model_type
-from .training.checkpoint import (
-    Savable,
-    build_model,
-    parse_config,
-    read_weights,
-    save_model,
-)
+from .training.checkpoint import Savable, build_model, read_weights, save_model
 
 PretrainedT = TypeVar("PretrainedT", bound="PretrainedModel")
 
@@ -119,8 +113,14 @@ class PretrainedModel:
 
     @classmethod
     def read_config(cls, values: dict[str, Any], folder: Path) -> Any:
-        """The configuration that config.json describes. Raises: UserError."""
-        return parse_config(values, cls.config_class, folder)
+        """The configuration that config.json describes.
+
+        Raises: UserError for an unknown field or one out of range.
+        """
+        try:
+            return cls.config_class.from_dict(values)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{folder / 'config.json'}: {error}") from None
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[Any, ...]:

@@ -83,23 +83,6 @@ def save_model(
         write_model(draft, weights, model.config, tokenizer)
 
 
-def parse_config(values: dict[str, Any], config_class: Any, folder: Path) -> Any:
-    """The configuration in what a folder's config.json says.
-
-    Raises: UserError for another model type, an unknown field or one out of range.
-    """
-    wanted = config_class.model_type
-    if values.get("model_type") != wanted:
-        raise UserError(
-            f"{folder} holds a model of type {values.get('model_type')!r}, and "
-            f"{wanted!r} is wanted: open it with annotated_transformer.load"
-        )
-    try:
-        return config_class.from_dict(values)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{folder / 'config.json'}: {error}") from None
-
-
 @contextmanager
 def weights_errors(path: Path) -> Iterator[Path]:
     """A safetensors file while it is read.
