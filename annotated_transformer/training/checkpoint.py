@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
-from psutil import virtual_memory
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -92,8 +91,7 @@ def weights_errors(path: Path) -> Iterator[Path]:
     check_regular(path)
     if not path.exists():
         raise UserError(f"{path} is missing: the checkpoint is incomplete, {ANOTHER}")
-    if path.stat().st_size > virtual_memory().available:
-        raise UserError(f"{path} is larger than the free memory: {ANOTHER}")
+    check_free(path.stat().st_size, str(path), ANOTHER)
     try:
         yield path
     except (SafetensorError, OSError) as error:
