@@ -132,9 +132,8 @@ def read_json(path: Path) -> dict[str, Any]:
     except UserError:
         raise
     except (FileNotFoundError, NotADirectoryError):
-        model, hint = path.parent / "model", "take another folder or another copy"
-        hint = f"did you mean {model}?" if model.is_dir() else hint
-        raise UserError(f"{path} is missing: {hint}") from None
+        remedy = "take another folder or another copy"
+        raise UserError(f"{path} is missing: {remedy}") from None
     except (OSError, ValueError, RecursionError) as error:
         remedy = "take another copy or an earlier checkpoint"
         raise UserError(f"{path} can't be read ({error}): {remedy}") from None

@@ -36,12 +36,6 @@ def test_json_comes_back_and_its_damage_is_named(tmp_path):
             read_json(path)
 
 
-def test_a_run_where_a_model_was_meant_gets_a_hint(tmp_path):
-    (tmp_path / "model").mkdir()
-    with pytest.raises(UserError, match="did you mean .*model"):
-        read_json(tmp_path / "config.json")
-
-
 def test_a_folder_is_there_whole_or_not_at_all(tmp_path):
     final = tmp_path / "folder"
     final.mkdir()
