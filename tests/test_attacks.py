@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tiny_run import refused, start, train_arguments, write_pairs
 
 from annotated_transformer import UserError, load, verify
@@ -19,9 +18,9 @@ from annotated_transformer.files import locked, read_card
 from annotated_transformer.interop.marian_tokenizer import read_side
 from annotated_transformer.interop.text_tokenizer import word_pieces
 from annotated_transformer.model_names import MODELS
-from annotated_transformer.training.checkpoint import load_checkpoint
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.run import fit
+from annotated_transformer.training.run_state import resume
 from annotated_transformer.translation.prepared_data import prepare_data
 
 SHIPPED = MODELS / "phrasebook-en-de"
@@ -146,9 +145,12 @@ def test_an_interruption_between_two_models_costs_none(tmp_path, monkeypatch):
 # -- sizes and ids ---------------------------------------------------------------------
 
 
-def tiny() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-    model = torch.nn.Linear(1, 1)
-    return model, torch.optim.Adam(model.parameters())
+def resume_from(folder: Path) -> None:
+    """Go on from the folder as a run's only checkpoint."""
+    checkpoints = folder.parent / "run" / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    folder.rename(checkpoints / "step-00000001")
+    resume(start(checkpoints.parent))
 
 
 READ = {
@@ -160,7 +162,7 @@ READ = {
     "pairs.json": TokenizedPairs.open,
     "run.json": lambda folder: fit(start(folder)),
     "scale.json": Scale.load,
-    "progress.json": lambda folder: load_checkpoint(folder, *tiny()),
+    "progress.json": resume_from,
     "vocab.json": lambda folder: read_side(
         folder / "source.spm", folder / "vocab.json"
     ),

@@ -208,7 +208,8 @@ def saved(tmp_path):
 def test_a_model_replaces_nothing(saved):
     with pytest.raises(UserError, match="exists already: choose another folder"):
         save_model(saved[0], new_model(), data()[0])
-    assert load_checkpoint(*saved) == {"step": 1}
+    load_checkpoint(*saved, 1)
+    assert same(saved[1], trained()[0])
 
 
 def moments_fault(change):
@@ -219,23 +220,13 @@ def moments_fault(change):
     return spoil
 
 
-def step_fault(step):
-    return lambda path: edit(path, step=step)
-
-
-MOMENTS, PROGRESS = "optimizer.safetensors", "progress.json"
+MOMENTS = "optimizer.safetensors"
 DAMAGE = [
     ("model.safetensors", cut, "is damaged"),
     (MOMENTS, cut, "is damaged"),
     (MOMENTS, Path.unlink, "is missing"),
     (MOMENTS, moments_fault(lambda m, name: m | {name: torch.zeros(3)}), "has shape"),
     (MOMENTS, moments_fault(lambda m, name: {"x": m[name]}), "no tensor 'exp_avg/"),
-    (PROGRESS, cut, "can't be read"),
-    (PROGRESS, Path.unlink, "is missing"),
-    *[
-        (PROGRESS, step_fault(step), "step is .*, and no number")
-        for step in ({}, "relu", None, -1, 10**400, 1.5)
-    ],
 ]
 
 
@@ -246,7 +237,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_filled(
     folder, model, optimizer = saved
     spoil(folder / name)
     with pytest.raises(UserError, match=message):
-        load_checkpoint(folder, model, optimizer)
+        load_checkpoint(folder, model, optimizer, 1)
     assert same(model, new_model(5)) and not optimizer.state
 
 
@@ -324,7 +315,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing_
             save_checkpoint(tmp_path / name, *newer, {"step": 2})
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
     other = new_model(5)
-    assert load_checkpoint(tmp_path / "c", other, adam(other)) == {"step": 1}
+    load_checkpoint(tmp_path / "c", other, adam(other), 1)
     assert same(other, model)
 
 

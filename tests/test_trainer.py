@@ -344,7 +344,8 @@ def retell(folder: Path, **changes) -> None:
     (lambda f: (f / "run.json").unlink(), "holds no run"),
     (lambda f: (f / "log.jsonl").write_text("hello\n"), "line 1: no log record"),
     (lambda f: retell(f, step=11), "is of update 11.*delete"),
-    (lambda f: retell(f, step=10**400), "step is 1000.*delete"),
+    *[(lambda f, step=step: retell(f, step=step), "(?s)step.*delete")
+      for step in (10**400, {}, "relu", None, -1, 1.5)],
     (lambda f: retell(f, position=10**30), "position is 1000.*no run.*delete"),
     (lambda f: retell(f, position=-3), "position is -3.*delete"),
     (lambda f: retell(f, position=0.5), "(?s)position.*0.5.*delete"),
@@ -361,6 +362,7 @@ def retell(folder: Path, **changes) -> None:
     (lambda f: os.truncate(f / "log.jsonl", 2**33), "log.jsonl has over 536,870,912"),
     (lambda f: log_of(f, None), "log.jsonl is no regular file"),
     (lambda f: retell(f, colour=1), "unexpected keyword argument 'colour'.*delete"),
+    (lambda f: (checkpoints(f)[-1] / "progress.json").unlink(), "is missing.*delete"),
     (lambda f: spoil_progress(f, "[" * 10**5), "progress.json can't be read.*delete"),
 ])  # fmt: skip
 def test_a_folder_that_is_not_this_run_is_refused(copied, spoil, message):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .. import __version__
 from ..errors import UserError
-from ..files import check_regular, new_folder, read_json, write_json
+from ..files import check_regular, new_folder, write_json
 from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
 from ..model.memory import check_free, check_memory
@@ -253,27 +253,24 @@ def load_checkpoint(
     folder: Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
+    step: int,
     like: Callable[[Tensor, Tensor], Tensor] = torch.Tensor.to,
-) -> dict[str, Any]:
-    """Fill the model and the optimizer from a checkpoint; returns its progress.
+) -> None:
+    """Fill the model and the optimizer from the checkpoint of an update.
 
     Raises: UserError when it is damaged.
     """
-    progress = read_json(folder / "progress.json")
-    if type(progress.get("step")) is not int or not 0 <= progress["step"] < 2**53:
-        raise UserError(f"{folder}: step is {progress.get('step')!r}, and no number")
     path, names = folder / "optimizer.safetensors", ("exp_avg", "exp_avg_sq")
     moments, named = load_tensors(path), dict(model.named_parameters())
     wanted = {f"{moment}/{name}": named[name] for moment in names for name in named}
     check_shapes(wanted, moments, path)
     copy_weights(model, read_weights(folder), folder, like)
     for name, parameter in named.items():
-        step = torch.tensor(float(progress["step"]), device=parameter.device)
-        optimizer.state[parameter] = {"step": step}
+        count = torch.tensor(float(step), device=parameter.device)
+        optimizer.state[parameter] = {"step": count}
         for moment in names:  # copied, so that the file can be deleted
             value = moments[f"{moment}/{name}"].to(parameter.dtype, copy=True)
             optimizer.state[parameter][moment] = like(value, parameter)
-    return progress
 
 
 def checkpoints(run: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UserError
-from ..files import remove_folder
+from ..files import read_json, remove_folder
 from .checkpoint import adam_moments, checkpoints, load_checkpoint, write_checkpoint
 from .distributed import gather, shard_like
 
@@ -98,11 +98,11 @@ def resume(run: "Run") -> None:
         )
     if saved:
         try:
-            values = load_checkpoint(saved[-1], run.model, run.optimizer, shard_like)
-            run.progress = Progress(**values)
+            run.progress = Progress(**read_json(saved[-1] / "progress.json"))
             if run.progress.step != found:
                 wrong = f"progress.json is of update {run.progress.step}"
                 raise UserError(f"{saved[-1]}: {wrong}")
+            load_checkpoint(saved[-1], run.model, run.optimizer, found, shard_like)
         except (ValueError, TypeError, OverflowError) as error:
             remedy = f"delete {saved[-1]} to go on from the checkpoint before it"
             raise UserError(f"{error}; {remedy}") from None

@@ -268,12 +268,12 @@ def checkpoint(folder: Path) -> None:
 
 
 def restore(folder: Path) -> Any:
-    """Progress, weights and Adam's averages of a checkpoint."""
+    """Weights and Adam's averages of a checkpoint; a run reads its progress."""
     learner = model()
     optimizer = adam(learner)
-    progress = load_checkpoint(folder, learner, optimizer)
+    load_checkpoint(folder, learner, optimizer, 1)
     moments = [optimizer.state[p]["exp_avg"] for p in learner.parameters()]
-    return progress, digest(learner.parameters()), digest(moments)
+    return digest(learner.parameters()), digest(moments)
 
 
 def pairs(folder: Path) -> None:
