@@ -237,7 +237,7 @@ BY_HAND = [
         ("MultiHeadAttention",),
         (CALLED, "(query @ key.transpose(-2, -1) / math.sqrt(key.size(-1)))"
          ".softmax(-2) @ value"),
-        "softmax runs over the queries",
+        "single key should get the weight 1",
     ),
     (
         ("MultiHeadAttention",),

@@ -53,10 +53,6 @@ def _builder(name: str, part: Part, *first: int) -> Build:
     return build
 
 
-def _numbers(probe: Probe) -> int:
-    return sum(weight.numel() for weight in probe.weights)
-
-
 def _inputs(kinds: int) -> list[Tensor]:
     """Vectors for an encoder (1), or for a decoder and its memory (2)."""
     return [normalised(torch.randn(BATCH, SRC, D_MODEL)) for _ in range(kinds)]
@@ -78,7 +74,7 @@ def check_layer(
     found = probe.forward(*inputs)
     _normalised(found)
     require(
-        _numbers(build(d_ff=D_FF + 1)) > _numbers(probe),
+        size_of(build(d_ff=D_FF + 1).weights) > size_of(probe.weights),
         "d_ff changes nothing: the feed-forward network is missing, or has a size of "
         "its own.",
     )
@@ -319,7 +315,7 @@ def _stack(name: str, part: Part, kinds: int) -> None:
     inputs, seen = _inputs(kinds), decoding if kinds == 2 else encoding
     require_gradients(three.module, three.forward(*inputs))
     seen(one.forward)
-    sizes = [size_of(probe.module) for probe in (one, two, three)]
+    sizes = [size_of(probe.module.parameters()) for probe in (one, two, three)]
     step = sizes[1] - sizes[0]
     require(
         step > 0,

@@ -43,9 +43,9 @@ def feed_forward(part: Part) -> str:
     fill_matrices(module, -0.5)
     _numbers_of_feed_forward(output("forward", module, x, shape=(2, 5, 6)), x)
     require(
-        size_of(module) == 2 * 6 * 10 + 10 + 6,
+        size_of(module.parameters()) == 2 * 6 * 10 + 10 + 6,
         "Equation (2) has two biases, b_1 and b_2: with sizes of 6 and 10 it learns "
-        f"136 numbers, and here are {size_of(module)}.",
+        f"136 numbers, and here are {size_of(module.parameters())}.",
     )
     return "widened to d_ff, cut off below zero, narrowed again"
 
@@ -129,7 +129,8 @@ def _tied_and_scaled(table: Tensor, rows: Tensor, module: nn.Module) -> None:
     root = math.sqrt(table.size(1))
     ratio = (table * rows).sum() / rows.square().sum()
     require(
-        close(table, ratio * rows, 1e-4) and size_of(module) < 2 * table.numel(),
+        close(table, ratio * rows, 1e-4)
+        and size_of(module.parameters()) < 2 * table.numel(),
         "The output isn't tied: forward and logits should use one matrix, so that what "
         "trains one trains the other.",
     )
@@ -218,7 +219,7 @@ def add_norm(part: Part) -> str:
     module = new_part("AddNorm", part, 8, 0.5)
     x, sublayer = 2 * torch.randn(2, 5, 8) + 1, torch.randn(2, 5, 8)
     found = output("forward", module, x, sublayer, shape=(2, 5, 8))
-    if size_of(module):  # a norm needs no gain
+    if size_of(module.parameters()):  # a norm needs no gain
         require_gradients(module, found)
     require(
         close(found, module(x, sublayer)),

@@ -1,9 +1,10 @@
 """One sentence about a part that a reader wrote, and what all checks are made of."""
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -67,7 +68,7 @@ def side_by_side(expected: Tensor, found: Tensor) -> str:
     small = [
         each[tuple(place[:-2])][rows, columns].tolist() for each in (expected, found)
     ]
-    digits = 2 if expected.is_floating_point() else 0
+    digits = (4 if found.numel() == 1 else 2) * expected.is_floating_point()
     lines = [
         ["".join(f"{number:8.{digits}f}" for number in row) for row in each]
         for each in small
@@ -188,6 +189,21 @@ def output(
     return found
 
 
+def number(name: str, function: Part, *arguments: object) -> Tensor:
+    """The one number that it returns, as a tensor without axes.
+
+    Raises: Wrong for anything else.
+    """
+    found = call(name, function, *arguments)
+    found = torch.tensor(float(found)) if isinstance(found, Real) else found
+    require(
+        isinstance(found, Tensor) and found.numel() == 1,
+        f"{name} should return one number and returns {described(found)}.",
+    )
+    one: Tensor = found.reshape(()).float()
+    return one
+
+
 def new_part(name: str, part: Part, *sizes: int | float) -> nn.Module:
     """The reader's class built, in evaluation mode, with new weights from a seed.
 
@@ -215,9 +231,9 @@ def matrices_of(module: nn.Module) -> list[nn.Parameter]:
     return [p for p in module.parameters() if p.dim() > 1 and not (p == 1).all()]
 
 
-def size_of(module: nn.Module) -> int:
-    """How many numbers it learns; what is used twice counts once."""
-    return sum(p.numel() for p in module.parameters())
+def size_of(weights: Iterable[Tensor]) -> int:
+    """How many numbers there are in all."""
+    return sum(weight.numel() for weight in weights)
 
 
 @torch.no_grad()
@@ -282,11 +298,24 @@ def match(
 
 
 def expect(
-    found: Tensor, right: Tensor, sentence: str, tolerance: float = 1e-4
+    found: Tensor,
+    right: Tensor,
+    sentence: str,
+    mistakes: dict[str, Tensor] | None = None,
+    tolerance: float = 1e-4,
 ) -> None:
-    """Raises: Wrong with the sentence and both, unless they are the same."""
+    """Compare what was found with what is right.
+
+    Raises: Wrong with both, and with the sentence of the first mistake that gives what
+    was found, or else with the one for all others.
+    """
     if not close(found, right, tolerance):
-        raise Wrong(sentence, right, found)
+        said = [
+            mistake
+            for mistake, numbers in (mistakes or {}).items()
+            if close(found, numbers, tolerance)
+        ]
+        raise Wrong([*said, sentence][0], right, found)
 
 
 def expect_changed(

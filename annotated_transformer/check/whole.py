@@ -71,8 +71,9 @@ def transformer(part: Part) -> str:
     )
     _source_seen(forward, before)
     require_gradients(module, before)
-    _shared_embedding(size_of(made(vocab_size=VOCAB + 1)) - size_of(module))
-    _one_more_layer(_matrix_size(made(N=2)) - _matrix_size(module))
+    wider, deeper = made(vocab_size=VOCAB + 1), made(N=2)
+    _shared_embedding(size_of(wider.parameters()) - size_of(module.parameters()))
+    _one_more_layer(size_of(matrices_of(deeper)) - size_of(matrices_of(module)))
     call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
     _embedded(made())
     _stacks(made)
@@ -87,10 +88,6 @@ def _stacks(made: Callable[..., nn.Module]) -> None:
         check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1)
     decoding(_decoder_inside(made()).forward)
     check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
-
-
-def _matrix_size(module: nn.Module) -> int:
-    return sum(weight.numel() for weight in matrices_of(module))
 
 
 def _shared_embedding(numbers: int) -> None:
