@@ -286,7 +286,6 @@ MISTAKES = [
     ("smoothed_cross_entropy", "[real].mean()", ".mean()", "Padding counts"),
     ("smoothed_cross_entropy", "[real].mean()", "[real].sum()", "sum over tokens"),
     ("smoothed_cross_entropy", "return -", "return ", "sign is wrong"),
-    ("smoothed_cross_entropy", "log_softmax(dim=-1)", "softmax(-1)", "The logarithm"),
     ("smoothed_cross_entropy", LOSS, "-right[real].mean()", "Smoothing changes"),
     (
         "smoothed_cross_entropy",
@@ -295,13 +294,6 @@ MISTAKES = [
         "ignore_index=PAD, label_smoothing=smoothing)",
         "spread over all V",
     ),
-    (
-        "smoothed_cross_entropy",
-        "logits.log_softmax(dim=-1)",
-        "logits.softmax(dim=-1).log_softmax(dim=-1)",
-        "applied twice",
-    ),
-    ("smoothed_cross_entropy", "/ (logits.size(-1) - 1)", "", "has ε; they share it"),
     ("smoothed_cross_entropy", LOSS, LOSS + ".item()", "has no gradient"),
     (
         "smoothed_cross_entropy",
@@ -311,7 +303,6 @@ MISTAKES = [
     ),
     # one step
     ("training_step", SHIFTED, "model(src, tgt), tgt", "isn't shifted"),
-    ("training_step", "tgt[:, 1:]", "tgt[:, :-1]", "isn't shifted"),
     ("training_step", "src, tgt[:, :-1]", "src, tgt[:, 1:]", "the begin token"),
     ("training_step", "(src, tgt[:, :-1])", "(tgt[:, :-1], src)", "should be src"),
     ("training_step", "    optimizer.zero_grad()\n", "", "still in the second"),
@@ -338,7 +329,7 @@ MISTAKES = [
         ".softmax(-1).multinomial(1)[:, 0]",
         "take the argmax",
     ),
-    ("greedy_search", "return tgt[:, 1:]", "return tgt[:1]", "should return 3 rows"),
+    ("greedy_search", "return tgt[:, 1:]", "return tgt[:1]", "the rows should be"),
 ]
 
 # Without a reason of their own, they get the general one and the numbers.
@@ -365,6 +356,20 @@ RARE = [
         "self.W_O = nn.Identity()",
         "look at the scale, the heads and W_O",
     ),
+    ("smoothed_cross_entropy", "log_softmax(dim=-1)", "softmax(-1)", "mean of −log p"),
+    (
+        "smoothed_cross_entropy",
+        "logits.log_softmax(dim=-1)",
+        "logits.softmax(dim=-1).log_softmax(dim=-1)",
+        "mean of −log p",
+    ),
+    (
+        "smoothed_cross_entropy",
+        "/ (logits.size(-1) - 1)",
+        "",
+        "each other one ε / (V − 1)",
+    ),
+    ("training_step", "tgt[:, 1:]", "tgt[:, :-1]", "should be smoothed_cross"),
 ]
 
 
