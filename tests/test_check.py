@@ -124,18 +124,20 @@ MISTAKES = [
     ("MultiHeadAttention", "self.W_K(memory)", "self.W_K(x)", "raised RuntimeError"),
     # the feed-forward network
     ("FeedForward", ".relu()", "", "two linear layers in a row are one"),
-    ("FeedForward", RELU, RELU + ".relu()", "second ReLU"),
     ("FeedForward", RELU, "self.W_2(self.W_1(x)).relu()", "belongs between them"),
-    ("FeedForward", RELU, "self.W_2(self.W_1(x.relu()))", "before the first layer"),
-    ("FeedForward", RELU, "self.W_2(nn.functional.gelu(self.W_1(x)))", "GELU"),
     ("FeedForward", RELU, "x + " + RELU, "business of AddNorm"),
     ("FeedForward", RELU, RELU + ".softmax(1)", "each position alone"),
     ("FeedForward", "(d_ff, d_model)", "(d_ff, d_model, False)", "has two biases"),
     # the embedding
-    ("Embedding", SCALE, "self.weight[ids]", "doesn't scale"),
+    ("Embedding", SCALE, "self.weight[ids]", "multiplies the rows by 1,"),
     ("Embedding", "d_model) / self.scale", "d_model)", "a standard deviation of 4"),
-    ("Embedding", SCALE, SCALE + " * self.scale", "scales twice"),
-    ("Embedding", SCALE, "self.weight[ids] / self.scale", "divides by √d_model"),
+    ("Embedding", SCALE, SCALE + " * self.scale", "multiplies the rows by 16,"),
+    (
+        "Embedding",
+        SCALE,
+        "self.weight[ids] / self.scale",
+        "multiplies the rows by 0.25,",
+    ),
     ("Embedding", LOGITS, LOGITS + " * self.scale", "logits scales the matrix"),
     ("Embedding", EMBEDDING, UNTIED, "isn't tied"),
     (
@@ -157,11 +159,7 @@ MISTAKES = [
         "[angle.cos(), angle.sin()]",
         "exchanged",
     ),
-    ("sinusoids", ANGLE, ANGLE.replace("/ d_model", "/ 2 / d_model"), "is halved"),
-    ("sinusoids", ANGLE, ANGLE.replace("/ d_model", "* 2 / d_model"), "is doubled"),
-    ("sinusoids", "position / ", "position * ", "is multiplied"),
     ("sinusoids", "torch.arange(n)", "torch.arange(1, n + 1)", "first is 0"),
-    ("sinusoids", "10000", "1000", "should be"),
     ("sinusoids", STACKED, STACKED + ".T", "one row for each position"),
     # add and norm
     ("AddNorm", NORMED, "x + self.dropout(self.norm(sublayer_output))", "pre-norm"),
@@ -370,6 +368,38 @@ RARE = [
         "each other one ε / (V − 1)",
     ),
     ("training_step", "tgt[:, 1:]", "tgt[:, :-1]", "should be smoothed_cross"),
+    ("FeedForward", RELU, RELU + ".relu()", "between the layers alone"),
+    ("FeedForward", RELU, "self.W_2(self.W_1(x.relu()))", "between the layers alone"),
+    (
+        "FeedForward",
+        RELU,
+        "self.W_2(nn.functional.gelu(self.W_1(x)))",
+        "between the layers alone",
+    ),
+    (
+        "sinusoids",
+        ANGLE,
+        ANGLE.replace("/ d_model", "/ 2 / d_model"),
+        "Position 1, column 2 should be sin(1 / 10000^(2/8))",
+    ),
+    (
+        "sinusoids",
+        ANGLE,
+        ANGLE.replace("/ d_model", "* 2 / d_model"),
+        "Position 1, column 2 should be sin(1 / 10000^(2/8))",
+    ),
+    (
+        "sinusoids",
+        "position / ",
+        "position * ",
+        "Position 1, column 2 should be sin(1 / 10000^(2/8))",
+    ),
+    (
+        "sinusoids",
+        "10000",
+        "1000",
+        "Position 1, column 2 should be sin(1 / 10000^(2/8))",
+    ),
 ]
 
 
