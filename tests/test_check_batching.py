@@ -41,9 +41,9 @@ MISTAKES = [
     ("pad(tgt_in), pad(tgt)", "pad(tgt), pad(tgt_in)", "are exchanged"),
     ("pad(tgt)\n", "pad([row[:-1] for row in tgt])\n", "never learn to stop"),
     ("pad(src)", "pad([row[:-1] for row in src])", "never learn to stop"),
-    ("pad(src)", "pad([[1, *row] for row in src])", "belongs into tgt_in alone"),
-    ("pad(tgt)\n", "pad([[1, *row] for row in tgt])\n", "belongs into tgt_in alone"),
-    ("[*row, *[0] * (width - len(row))]", "[*[0] * (width - len(row)), *row]", "right"),
+    ("pad(src)", "pad([[1, *row] for row in src])", BOTH),
+    ("pad(tgt)\n", "pad([[1, *row] for row in tgt])\n", BOTH),
+    ("[*row, *[0] * (width - len(row))]", "[*[0] * (width - len(row)), *row]", BOTH),
     ("[0] *", "[2] *", BOTH),
     ("[0] *", "[-100] *", BOTH),
     ("max(len(row) for row in rows)", "5", BOTH),
@@ -59,8 +59,8 @@ MISTAKES = [
     ("tgt_in = ", "[row.insert(0, 1) for row in tgt]; tgt_in = ", "changes the lists"),
     (RETURN, "return pad(src), pad(tgt)", "three matrices.* returns 2 things"),
     (RETURN, "pad(src), pad(tgt_in), pad(tgt)", "`return` missing"),
-    ("pad(src),", "src,", "src should be a tensor of two axes"),
-    ("pad(tgt)\n", "pad(tgt).float()\n", "tgt_out should hold int64.* float32"),
+    ("pad(src),", "src,", "src should be a tensor of int64 with two axes.* no tensor"),
+    ("pad(tgt)\n", "pad(tgt).float()\n", "tgt_out should be .* torch.float32"),
     (RETURN, "raise NotImplementedError", "not yet written"),
 ]
 

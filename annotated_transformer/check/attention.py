@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,13 +13,13 @@ from .verdict import (
     Part,
     Wrong,
     call,
-    changed,
     check_of,
     close,
-    disturb,
     expect,
-    expect_changed,
+    expect_masked,
+    expect_touched,
     fill_matrices,
+    forward_of,
     matrices_of,
     new_part,
     output,
@@ -37,62 +38,45 @@ def attention(part: Part) -> str:
     """
     query, key = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
     value, one_hot = torch.randn(2, 5, 6), torch.eye(5).expand(2, 5, 5)
-    hint = "the weights average `value`, one row for each query"
-    found = output("attention", part, query, key, value, shape=(2, 3, 6), hint=hint)
+    found = output("attention", part, query, key, value, shape=(2, 3, 6))
     # With the unit vectors as values, what comes out are the weights.
     weights = output("attention", part, query, key, one_hot, shape=(2, 3, 5))
-    _weights_alone(weights, query, key)
+    _weights(weights, query, key, torch.tensor(True))
     sentence = "The weights are right, but the output isn't `weights @ value`."
     expect(found, weights @ value, sentence)
     mask = torch.arange(5) < torch.tensor([3, 4])[:, None, None]
     masked = output("attention", part, query, key, one_hot, mask, shape=(2, 3, 5))
-    _weights_masked(masked, query, key, mask)
+    _weights(masked, query, key, mask)
     _heads_and_second_output(part)
     return "scaled, masked before the softmax, and each row sums to one"
 
 
-def _weights_alone(weights: Tensor, query: Tensor, key: Tensor) -> None:
-    """Without a mask: the softmax's axis, and the scale."""
+def _weights(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -> None:
+    """The scale, the softmax's axis, and the mask."""
     scores, d_k = query @ key.mT, key.size(-1)
-    sums = weights.sum(-1)
-    sentence = (
-        "The weights should be softmax(query · key / √d_k), over the keys."
-        if close(sums, sums**0)
-        else "Each row of weights should sum to one over the keys, but query "
-        f"0's sum to {sums[0, 0]:.2f}; use softmax(dim=-1)."
-    )
+    scaled = scores / math.sqrt(d_k)
+
+    def softmax(scores: Tensor, mask: Tensor = mask) -> Tensor:
+        return scores.masked_fill(~mask, -math.inf).softmax(-1)
+
     mistakes = {
         "The scores aren't divided by √d_k before the softmax: write scores / "
-        "math.sqrt(key.size(-1)).": scores.softmax(-1),
+        "math.sqrt(key.size(-1)).": softmax(scores),
         "The scores are divided by d_k; the paper divides by its square root.": (
-            scores / d_k
-        ).softmax(-1),
-    }
-    expect(weights, (scores / math.sqrt(d_k)).softmax(-1), sentence, mistakes)
-
-
-def _weights_masked(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -> None:
-    """With a mask that hides the last keys of each row."""
-    scores = query @ key.mT / math.sqrt(query.size(-1))
-    hidden = weights.masked_fill(mask, 0).amax(dim=(0, 2))
-    position = int(hidden.argmax())
-    row = "Each row should sum to one over the keys that it may see, but "
-    sentence = (
-        f"{row}position {position} still gives {hidden[position]:.2f} to the padding: "
-        "write −inf into the scores before the softmax."
-        if hidden[position] > 1e-4
-        else "With a mask the weights should be the softmax over the keys it shows."
-    )
-    mistakes = {
-        "The mask is inverted: True means “may attend”, so hide where it is False, "
-        "with masked_fill(~mask, −inf).": scores.masked_fill(mask, -math.inf).softmax(
-            -1
+            softmax(scores / d_k)
         ),
-        f"{row}query 0's sum to {weights[0, 0].sum():.2f}: mask the scores before the "
-        "softmax, not the weights after it.": scores.softmax(-1) * mask,
+        "The mask is inverted: True means “may attend”, so hide where it is False, "
+        "with masked_fill(~mask, −inf).": softmax(scaled, ~mask),
+        "Each row should sum to one over the keys that it may see, but query 0's sum "
+        f"to {weights[0, 0].sum():.2f}: mask the scores before the softmax, not the "
+        "weights after it.": scaled.softmax(-1) * mask,
     }
-    right = scores.masked_fill(~mask, -math.inf).softmax(-1)
-    expect(weights, right, sentence, mistakes)
+    sentence = (
+        "The weights should be softmax(query · key / √d_k): each row should sum to one "
+        "over the keys that it may see, so write −inf into the scores of the others, "
+        "before the softmax, and use softmax(dim=-1)."
+    )
+    expect(weights, softmax(scaled), sentence, mistakes)
 
 
 def _heads_and_second_output(part: Part) -> None:
@@ -100,12 +84,11 @@ def _heads_and_second_output(part: Part) -> None:
     query, key, value = (torch.randn(2, 3, n, 4) for n in (2, 5, 5))
     mask = (torch.arange(5) < torch.tensor([3, 5])[:, None])[:, None, None]
     right, weights = reference(query, key, value, mask)
-    hint = (
-        "with heads there are four axes, so transpose the last two, transpose(-2, -1)"
-    )
     arguments = query, key, value, mask
-    found = output("attention", part, *arguments, shape=(2, 3, 2, 4), hint=hint)
-    expect(found, right, f"With four axes the numbers are wrong: {hint}.")
+    found = output("attention", part, *arguments, shape=(2, 3, 2, 4))
+    expect(
+        found, right, "With four axes the numbers are wrong: transpose the last two."
+    )
     both = call("attention", part, *arguments)
     if isinstance(both, tuple):
         require(
@@ -123,8 +106,7 @@ def _boolean(name: str, part: Part, *arguments: object) -> Tensor:
         f"{name} should be a boolean tensor, True where attention is allowed, and is "
         f"{kind}.",
     )
-    boolean: Tensor = mask
-    return boolean
+    return cast(Tensor, mask)
 
 
 @check_of("padding_mask")
@@ -183,23 +165,18 @@ def multi_head_attention(part: Part) -> str:
     name = "MultiHeadAttention"
     module = new_part(name, part, 12, 3)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
-    hint = (
-        "queries come from x, keys and values from memory; the heads go back behind "
-        "the positions, transpose(1, 2), before they are joined"
-    )
-
-    def forward(x: Tensor, *given: object) -> Tensor:
-        return output("forward", module, x, *given, shape=tuple(x.shape), hint=hint)
-
+    forward = forward_of(module)
     kept = copy.deepcopy(module.state_dict())
     fill_matrices(module, 0.3)  # with all columns alike, so that no view shows
     _averages(forward, x, memory)
     module.load_state_dict(kept)
-    before = forward(x, memory)
-    _positions_apart(before, forward(disturb(x, 2), memory))
-    _all_keys_seen(before, forward(x, disturb(memory, 3)))
-    _mask_used(forward, x, memory)
-    require_gradients(module, before)
+    hint = f"the queries come from x, or {VIEW}"
+    expect_touched(lambda x: forward(x, memory), x, 2, [2], hint)
+    hint = f"each query sees each key of memory, or {VIEW}"
+    expect_touched(lambda memory: forward(x, memory), memory, 3, range(5), hint)
+    mask = (torch.arange(7) < 6)[None, None, None].expand(2, 1, 1, 7)
+    expect_masked(lambda memory: forward(x, memory, mask), memory, "the mask")
+    require_gradients(module, forward(x, memory))
     fill_matrices(module, 0.3)
     _numbers_of_heads(forward(x / 2, memory / 2), x / 2, memory / 2)
     numbers = size_of(matrices_of(module))
@@ -208,21 +185,6 @@ def multi_head_attention(part: Part) -> str:
         f"W_Q, W_K, W_V and W_O have 4 d_model² = 576 numbers, and here are {numbers}.",
     )
     return "the heads are apart, scaled by √d_k, and joined by W_O"
-
-
-def _mask_used(forward: Forward, x: Tensor, memory: Tensor) -> None:
-    """What the mask hides changes nothing, and what it shows does."""
-    mask = (torch.arange(7) < 5)[None, None, None].expand(2, 1, 1, 7)
-    masked = [forward(x, given, mask) for given in (memory, disturb(memory, 6))]
-    require(
-        changed(masked[0], forward(x, disturb(memory, 0), mask)),
-        "The mask is inverted: True means that a query may attend to a key.",
-    )
-    require(
-        not changed(*masked),
-        "The mask is lost: a key that it hides still changes the output; hand the mask "
-        "to attention.",
-    )
 
 
 def _averages(forward: Forward, x: Tensor, memory: Tensor) -> None:
@@ -241,28 +203,6 @@ VIEW = (
     "a view cut the positions into heads; split the last axis into (h, d_k) and then "
     "transpose, and back in the same way"
 )
-
-
-def _positions_apart(before: Tensor, after: Tensor) -> None:
-    """Another query at position 2 changes the output there alone."""
-    touched = changed(before, after)
-    require(2 in touched, "The output doesn't depend on x: the queries come from it.")
-    others = [i for i in touched if i != 2]
-    sentence = (
-        f"Another query at position 2 also changes the output at {others}: {VIEW}."
-    )
-    expect_changed(before, after, [2], sentence)
-
-
-def _all_keys_seen(before: Tensor, after: Tensor) -> None:
-    """Another key and value at one position changes the output everywhere."""
-    touched = changed(before, after)
-    require(touched, "memory isn't used: keys and values come from it.")
-    sentence = (
-        "Without a mask each query sees each key, but memory's position 3 is seen at "
-        f"{touched} alone: {VIEW}."
-    )
-    expect_changed(before, after, range(before.size(1)), sentence)
 
 
 def _numbers_of_heads(found: Tensor, x: Tensor, memory: Tensor) -> None:

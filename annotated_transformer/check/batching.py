@@ -50,15 +50,11 @@ def _matrices(found: Any) -> list[Tensor]:
         f"{count or described(found)}.",
     )
     for name, each in zip(NAMES, found, strict=True):
+        kind = each.dtype if isinstance(each, Tensor) else "no tensor"
         require(
-            isinstance(each, Tensor) and each.dim() == 2,
-            f"{name} should be a tensor of two axes, (batch, width), and is "
-            f"{described(each)}.",
-        )
-        require(
-            each.dtype == torch.int64,
-            f"{name} should hold int64, as ids do, and holds "
-            f"{str(each.dtype).removeprefix('torch.')}.",
+            kind == torch.int64 and each.dim() == 2,
+            f"{name} should be a tensor of int64 with two axes, (batch, width), and is "
+            f"{described(each)}, {kind}.",
         )
     return list(found)
 
@@ -84,17 +80,11 @@ def _padded(rows: Rows) -> Rows:
 
 def _unlike(rows: Rows) -> dict[str, Rows]:
     """The usual mistakes of the matrix that holds each row as it is, then padding."""
-    width = max(map(len, rows))
-    begun = [[BOS, *row] for row in rows]
     return {
-        "the padding belongs to the right of a row": [
-            [*[PAD] * (width - len(row)), *row] for row in rows
-        ],
         "the end token is lost, so a model would never learn to stop": _padded(
             [row[:-1] for row in rows]
         ),
-        "the begin token belongs into tgt_in alone": _padded(begun),
-        "tgt_in and tgt_out are exchanged": _padded([row[:-1] for row in begun]),
+        "tgt_in and tgt_out are exchanged": _padded([[BOS, *row[:-1]] for row in rows]),
     }
 
 

@@ -1,6 +1,5 @@
 """Checks of the loss, one training step and greedy search, §5.4 and §6.1."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +12,6 @@ from .verdict import (
     Wrong,
     call,
     check_of,
-    close,
     described,
     expect,
     number,
@@ -45,53 +43,32 @@ def smoothed_cross_entropy(part: Part) -> str:
     smooth = number(name, part, logits, target, SMOOTHING)
     require(smooth.requires_grad, "The loss has no gradient: return it as a tensor.")
     logits = logits.detach()
-    _padding(hard.detach(), logits, target)
-    _smoothing(smooth.detach(), logits, target)
-    return "ε/(V − 1) on each wrong token, and padding doesn't count"
-
-
-def _padding(found: Tensor, logits: Tensor, target: Tensor) -> None:
-    """Without smoothing: the mean over real tokens of −log p."""
     each = -logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
     real = target != PAD
-    right = each[real].mean()
     mistakes = {
         "Padding counts: leave out positions where the target is 0.": each.mean(),
-        "Padding is left out of the sum but not of the count: divide by the number of "
-        "real tokens.": each[real].sum() / target.numel(),
         "That is the sum over tokens: divide by the number of real ones.": (
             each[real].sum()
         ),
-        "The sign is wrong: the loss is minus the log-probability.": -right,
     }
     sentence = (
-        "Without smoothing the loss should be the mean of −log p over real tokens, "
-        "with p the softmax of the logits."
+        "Without smoothing the loss should be the mean of −log p over real tokens."
     )
-    expect(found, right, sentence, mistakes)
-
-
-def _smoothing(found: Tensor, logits: Tensor, target: Tensor) -> None:
-    """With an ε of 0.1: who shares it, and how."""
-    real, vocab = target != PAD, logits.size(-1)
+    expect(hard.detach(), each[real].mean(), sentence, mistakes)
     pytorchs = nn.functional.cross_entropy(
         logits[real], target[real], label_smoothing=SMOOTHING
     )
     mistakes = {
-        "Smoothing changes nothing: the right token should have 1 − ε.": _mean(
-            logits, target, 0.0
-        ),
+        "Smoothing changes nothing: the right token should have 1 − ε.": hard.detach(),
         "ε is spread over all V tokens, as PyTorch's label_smoothing does; in this "
         "book the V − 1 wrong ones share it, and the right one has 1 − ε.": pytorchs,
     }
     sentence = (
-        f"With ε = {SMOOTHING} and V = {vocab} the right token should have 1 − ε, and "
-        "each other one ε / (V − 1)."
+        f"With ε = {SMOOTHING} the right token should have 1 − ε, and each other one "
+        "ε / (V − 1)."
     )
-    expect(found, _mean(logits, target), sentence, mistakes)
-
-
-# -- one step --------------------------------------------------------------------------
+    expect(smooth.detach(), _mean(logits, target), sentence, mistakes)
+    return "ε/(V − 1) on each wrong token, and padding doesn't count"
 
 
 class _Table(nn.Module):
@@ -127,7 +104,11 @@ def training_step(part: Part) -> str:
     require(model.read.numel(), "The model is never called: model(src, tgt[:, :-1]).")
     _right_targets(loss, start, model.read, tgt)
     first = start - _gradient(start, tgt)
-    _updated(model, start, first)
+    sentence = (
+        "The weights should go one step along the gradient of the loss: "
+        "optimizer.zero_grad(), loss.backward(), optimizer.step(), in this order."
+    )
+    expect(model.table.detach(), first, sentence)
     call("training_step", part, model, optimizer, src, tgt)
     second = first - _gradient(first, tgt)
     kept = (
@@ -169,26 +150,6 @@ def _gradient(table: Tensor, tgt: Tensor) -> Tensor:
     return gradient
 
 
-def _updated(model: _Table, start: Tensor, right: Tensor) -> None:
-    """Raises: Wrong unless plain gradient descent has made its step."""
-    now = model.table.detach()
-    if close(now, start):
-        lost = model.table.grad is None or not model.table.grad.any()
-        raise Wrong(
-            "The weights don't change, and there is no gradient: after zero_grad call "
-            "loss.backward(), and then optimizer.step()."
-            if lost
-            else "The weights don't change although there is a gradient: call "
-            "optimizer.step() after loss.backward()."
-        )
-    sentence = (
-        "The weights change otherwise than by one step along the gradient of the loss."
-    )
-    expect(now, right, sentence)
-
-
-# -- greedy search ---------------------------------------------------------------------
-
 AFTER_THE_END = 4  # what the scripted model goes on with
 
 
@@ -201,52 +162,36 @@ class _Scripted(nn.Module):
     def __init__(self, answers: dict[int, list[int]], most: int):
         super().__init__()
         self.answers, self.most, self.calls = answers, most, 0
-        self.begun: set[int] = set()
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         self.calls += 1
         require(self.calls <= self.most, "The search never stops: end at max_length.")
         require(
-            tgt.dim() == 2 and len(tgt) == len(src),
+            tgt.dim() == 2 and len(tgt) == len(src) and (tgt[:, 0] == BOS).all(),
             f"The model is called with src {described(src)} and tgt {described(tgt)}: "
-            "both are (batch, n), with the same batch.",
+            "both are (batch, n), and tgt has the begin token 1 and then all that was "
+            "written so far.",
         )
-        firsts = src[:, 0].tolist()
-        for first, written in zip(firsts, tgt.tolist(), strict=True):
-            self._check_prefix(first, written)
-        self.begun |= set(firsts)
+        rows = [self.answers[first] for first in src[:, 0].tolist()]
+        for written, right in zip(tgt[:, 1:].tolist(), rows, strict=True):
+            end = min(len(written), len(right))
+            require(
+                written[:end] == right[:end],
+                f"The highest scores have {right[:end]} and the search writes "
+                f"{written[:end]}: take the argmax of logits[:, -1].",
+            )
         require(
-            not all(EOS in written for written in tgt.tolist()),
+            not (tgt == EOS).any(1).all(),
             "The search doesn't stop at the end token: when each row has written it, "
             "return.",
         )
         n = tgt.size(1)
         scores = torch.zeros(len(src), n, 8)
-        for scored, first in zip(scores, firsts, strict=True):
-            following = [*self.answers[first], *[AFTER_THE_END] * n][:n]
+        for scored, row in zip(scores, rows, strict=True):
+            following = [*row, *[AFTER_THE_END] * n][:n]
             scored[torch.arange(n), following] = 1.0
             scored[:, 7] = 0.9  # nearly as high, so that a random draw shows
         return scores
-
-    def _check_prefix(self, first: int, written: Sequence[int]) -> None:
-        """What stands behind the begin token is what had the highest scores."""
-        require(
-            first not in self.begun or len(written) > 1,
-            "The model sees the last token alone: without a cache it needs all that "
-            "was written so far.",
-        )
-        require(
-            written[0] == BOS,
-            f"The target should begin with the begin token {BOS} and begins with "
-            f"{written[0]}.",
-        )
-        right = self.answers[first]
-        found = list(written[1 : len(right) + 1])
-        require(
-            found == right[: len(found)],
-            f"The highest scores have {right}, and the search writes {found}: take "
-            "the argmax of the last position, logits[:, -1].",
-        )
 
 
 @check_of("greedy_search")
