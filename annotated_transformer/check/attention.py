@@ -140,18 +140,15 @@ def causal_mask(part: Part) -> str:
         f"causal_mask(4) should have the shape (4, 4) and has {tuple(mask.shape)}.",
     )
     everything = torch.ones(4, 4, dtype=torch.bool)
-    mistakes = {
+    future = (
         "The mask shows the future: position 0 may see 3, and 3 may not see 0; the "
-        "True half is the lower one, tril().": everything.triu(),
-        "The mask is inverted: it is True at the future, which is to be hidden.": (
-            everything.triu(1)
-        ),
-    }
+        "True half is the lower one, tril()."
+    )
     sentence = (
         "Row i should be True from 0 to i and False after: a position sees itself and "
         "what is before it, tril()."
     )
-    expect(mask.reshape(4, 4), everything.tril(), sentence, mistakes)
+    expect(mask.reshape(4, 4), everything.tril(), sentence, {future: everything.triu()})
     return "each position sees itself and those before it"
 
 
@@ -162,8 +159,7 @@ def multi_head_attention(part: Part) -> str:
     x asks and memory answers; both are (batch, positions, d_model). Four matrices under
     any names, as you like with biases: each a parameter of two axes, or more.
     """
-    name = "MultiHeadAttention"
-    module = new_part(name, part, 12, 3)
+    module = new_part("MultiHeadAttention", part, 12, 3)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     forward = forward_of(module)
     kept = copy.deepcopy(module.state_dict())

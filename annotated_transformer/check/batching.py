@@ -10,7 +10,6 @@ from ..model.config import BOS, EOS, PAD
 from .verdict import Part, Wrong, call, check_of, described, require
 
 Rows = list[list[int]]
-NAMES = ("src", "tgt_in", "tgt_out")
 
 
 @check_of("collate")
@@ -49,7 +48,7 @@ def _matrices(found: Any) -> list[Tensor]:
         "collate should return three matrices, src, tgt_in and tgt_out, and returns "
         f"{count or described(found)}.",
     )
-    for name, each in zip(NAMES, found, strict=True):
+    for name, each in zip(("src", "tgt_in", "tgt_out"), found, strict=True):
         kind = each.dtype if isinstance(each, Tensor) else "no tensor"
         require(
             kind == torch.int64 and each.dim() == 2,

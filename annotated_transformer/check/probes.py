@@ -19,6 +19,7 @@ from .verdict import changed, close, disturb, expect, matrices_of, require, sile
 
 Forward = Callable[..., Tensor]
 Weights = list[nn.Parameter]
+Sublayers = dict[str, Weights]
 SRC_IDS, TGT_IDS = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 8], [9, 3]])
 
 
@@ -54,14 +55,14 @@ def normalised(vectors: Tensor) -> Tensor:
 SELF, SOURCE, NETWORK = "self-attention", "source attention", "feed-forward"
 
 
-def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
+def sublayers_of(probe: Probe, inputs: list[Tensor]) -> Sublayers:
     """The weights without which a sub-layer does nothing, by its name.
 
     Raises: Wrong when two of them can't be told apart.
     """
     forward, last = probe.forward, inputs[0].size(1) - 1
     x, *memory = inputs
-    found: dict[str, Weights] = {SELF: []}
+    found: Sublayers = {SELF: []}
     if memory:
         found[SOURCE] = []
     for weight in probe.weights:
@@ -93,14 +94,12 @@ def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
     return found
 
 
-def only(name: str, sublayers: dict[str, Weights]) -> Weights:
+def only(name: str, sublayers: Sublayers) -> Weights:
     """The weights to be without, for one sub-layer alone to work."""
     return [w for other in sublayers if other != name for w in sublayers[other]]
 
 
-def check_order(
-    probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]
-) -> None:
+def check_order(probe: Probe, sublayers: Sublayers, inputs: list[Tensor]) -> None:
     """Raises: Wrong unless all sub-layers together do what they do one by one."""
     x, *memory = inputs
 

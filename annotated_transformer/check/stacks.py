@@ -35,11 +35,8 @@ from .verdict import (
 )
 
 D_MODEL = 8
-SIZES: dict[str, int | float] = {
-    "h": 2,
-    "d_ff": 16,
-    "dropout": 0.5,
-}  # unless others are said
+# Unless others are said.
+SIZES: dict[str, int | float] = {"h": 2, "d_ff": 16, "dropout": 0.5}
 BATCH, TGT, SRC = 2, 5, 5  # as long as each other, so that an exchange shows
 LAST, HIDDEN = TGT - 1, SRC - 1  # the newest position, and the one under the mask
 Build = Callable[..., Probe]  # with other sizes, by name
@@ -243,8 +240,7 @@ def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
     """Raises: Wrong unless two layers do what one does, and then the other."""
     x, *memory = inputs
     names = {name for name, _ in one.module.named_parameters()}
-    new = [p for name, p in two.module.named_parameters() if name not in names]
-    ids = {id(weight) for weight in new}
+    ids = {id(p) for name, p in two.module.named_parameters() if name not in names}
     silence(two.module)
     second = [weight for weight in two.weights if id(weight) in ids]
     first = [weight for weight in two.weights if id(weight) not in ids]

@@ -134,7 +134,6 @@ def sinusoids(part: Part) -> str:
         "Sine and cosine are exchanged: the even columns hold the sines.": (
             torch.stack([cosines, sines], -1).flatten(1)
         ),
-        "The positions begin at 1; the first is 0.": reference(n + 1, d_model)[1:],
     }
     row, column = divmod(int(((found - right).abs() > 1e-3).int().argmax()), d_model)
     wave = "cos" if column % 2 else "sin"
@@ -168,7 +167,15 @@ def add_norm(part: Part) -> str:
         close(found, module(x, sublayer)),
         "Dropout goes on in evaluation mode: use nn.Dropout, or pass self.training.",
     )
-    _numbers_of_add_norm(found.detach(), x, sublayer)
+    pre = "The norm stands before the sum (pre-norm); the paper's comes after it: "
+    mistakes = {
+        f"{pre}norm(x + sublayer_output).": x + normalised(sublayer),
+        "The residual is missing: add x to the sub-layer's output.": (
+            normalised(sublayer)
+        ),
+    }
+    sentence = "It should be norm(x + sublayer_output), at each position by itself."
+    expect(found, normalised(x + sublayer), sentence, mistakes, tolerance=1e-3)
     module.train()
     nothing = torch.zeros_like(x)
     require(
@@ -181,16 +188,3 @@ def add_norm(part: Part) -> str:
         "Dropout does nothing in training mode: drop the sub-layer's output.",
     )
     return "drop, add, normalise, in this order"
-
-
-def _numbers_of_add_norm(found: Tensor, x: Tensor, sublayer: Tensor) -> None:
-    """Without dropout, from a norm that has learned nothing yet."""
-    pre = "The norm stands before the sum (pre-norm); the paper's comes after it: "
-    mistakes = {
-        f"{pre}norm(x + sublayer_output).": x + normalised(sublayer),
-        "The residual is missing: add x to the sub-layer's output.": (
-            normalised(sublayer)
-        ),
-    }
-    sentence = "It should be norm(x + sublayer_output), at each position by itself."
-    expect(found, normalised(x + sublayer), sentence, mistakes, tolerance=1e-3)

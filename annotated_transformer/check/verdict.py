@@ -293,10 +293,7 @@ def expect_touched(
     wanted: Sequence[int],
     hint: str,
 ) -> None:
-    """Give other numbers at one position.
-
-    Raises: Wrong, with a row of 1s at the positions that change, for other ones.
-    """
+    """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
     before = forward(given)
     found = changed(before, forward(disturb(given, position)))
     marks = torch.zeros(2, before.size(1), dtype=torch.int)
@@ -311,10 +308,9 @@ def expect_touched(
 def expect_masked(
     forward: Callable[[Tensor], Tensor], given: Tensor, mask: str, own: bool = False
 ) -> None:
-    """Call a function whose mask hides the last vector, disturbed at one or the other.
+    """Call forward with other first and last vectors; its mask hides the last.
 
-    Raises: Wrong where what the mask hides is seen, or what it shows isn't, by other
-    positions if each position's own vector comes through.
+    Raises: Wrong for a mask without its effect, apart from a vector's own position.
     """
     before = forward(given)
     hidden, seen = (
