@@ -46,12 +46,12 @@ BY_HAND = [
     (
         ("EncoderLayer", "Encoder", "Transformer"),
         ("(x, x, mask)", "(x, x, causal_mask(x.size(1)))"),
-        "there is a causal mask",
+        "has no causal mask",
     ),
     (
         ("EncoderLayer", "Encoder"),
         ("(x, x, mask)", "(x, x, mask if mask is None else mask & causal_mask(5))"),
-        "no longer see position 3",
+        "mask of padding alone says",
     ),
     (
         ("EncoderLayer", "Encoder", "Transformer"),
@@ -158,12 +158,12 @@ BY_HAND = [
         ("DecoderLayer", "Decoder"),
         ("causal_mask(y.size(1))))",
          "causal_mask(5) if src_mask is None else causal_mask(5) & src_mask))"),
-        ("hides positions of y", "raised"),
+        ("hides nothing of y", "raised"),
     ),
     (
         ("DecoderLayer", "Decoder", "Transformer"),
         ("causal_mask(y.size(1))))", "causal_mask(y.size(1)).T))"),
-        "before it",
+        "needs causal_mask",
     ),
     (
         ("DecoderLayer", "Decoder", "Transformer"),
@@ -177,7 +177,7 @@ BY_HAND = [
     ),
     # stacks
     (("Encoder",), (LOOP, LOOP.replace("x, mask", "x, mask if x is None else None")),
-     "hand mask to self-attention"),
+     "Padding that mask hides"),
     (
         ("Encoder",),
         ("for layer in self.layers:\n" + LOOP + "        return x",
@@ -219,7 +219,7 @@ BY_HAND = [
     (
         ("Transformer",),
         (EMBEDDED, EMBEDDED.replace("size(1), x.size(-1))", "size(1) + 1, 8)[1:]")),
-        "begin at 1",
+        "from 0 on",
     ),
     (
         ("Transformer",),
@@ -237,7 +237,7 @@ BY_HAND = [
         ("MultiHeadAttention",),
         (CALLED, "(query @ key.transpose(-2, -1) / math.sqrt(key.size(-1)))"
          ".softmax(-2) @ value"),
-        "softmax runs over the queries",
+        "single key should get the weight 1",
     ),
     (
         ("MultiHeadAttention",),

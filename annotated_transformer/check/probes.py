@@ -15,19 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..model.position import sinusoids
-from .verdict import (
-    changed,
-    close,
-    disturb,
-    expect,
-    match,
-    matrices_of,
-    require,
-    silence,
-)
+from .verdict import changed, close, disturb, expect, matrices_of, require, silence
 
 Forward = Callable[..., Tensor]
 Weights = list[nn.Parameter]
+Sublayers = dict[str, Weights]
+SRC_IDS, TGT_IDS = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 8], [9, 3]])
 
 
 @dataclass
@@ -59,19 +52,17 @@ def normalised(vectors: Tensor) -> Tensor:
     return F.layer_norm(vectors, vectors.shape[-1:])
 
 
-# -- the sub-layers of one layer, in the paper's order ---------------------------------
-
 SELF, SOURCE, NETWORK = "self-attention", "source attention", "feed-forward"
 
 
-def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
+def sublayers_of(probe: Probe, inputs: list[Tensor]) -> Sublayers:
     """The weights without which a sub-layer does nothing, by its name.
 
     Raises: Wrong when two of them can't be told apart.
     """
     forward, last = probe.forward, inputs[0].size(1) - 1
     x, *memory = inputs
-    found: dict[str, Weights] = {SELF: []}
+    found: Sublayers = {SELF: []}
     if memory:
         found[SOURCE] = []
     for weight in probe.weights:
@@ -88,12 +79,10 @@ def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
         "its own task: make two MultiHeadAttentions.",
     )
     attentions = [weight for weights in found.values() for weight in weights]
-    ids = {id(weight) for weight in attentions}
-    others = [weight for weight in probe.weights if id(weight) not in ids]
     found[NETWORK] = []
     with without(attentions):
         before = forward(*inputs)
-        for weight in others:
+        for weight in probe.weights:
             with without([weight]):
                 if changed(before, forward(*inputs)):
                     found[NETWORK].append(weight)
@@ -105,14 +94,12 @@ def sublayers_of(probe: Probe, inputs: list[Tensor]) -> dict[str, Weights]:
     return found
 
 
-def only(name: str, sublayers: dict[str, Weights]) -> Weights:
+def only(name: str, sublayers: Sublayers) -> Weights:
     """The weights to be without, for one sub-layer alone to work."""
     return [w for other in sublayers if other != name for w in sublayers[other]]
 
 
-def check_order(
-    probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]
-) -> None:
+def check_order(probe: Probe, sublayers: Sublayers, inputs: list[Tensor]) -> None:
     """Raises: Wrong unless all sub-layers together do what they do one by one."""
     x, *memory = inputs
 
@@ -121,28 +108,21 @@ def check_order(
         for name in order:
             with without(only(name, sublayers)):
                 y = probe.forward(y, *memory)
-        return y.detach()
+        return y
 
-    found, right = probe.forward(*inputs).detach(), one_by_one(sublayers)
     paper = ", ".join(sublayers)
-    if not close(found, right, 1e-3):
-        orders = {
-            f"The order is {', '.join(order)}; in the paper it is {paper}.": (
-                one_by_one(order)
-            )
-            for order in permutations(sublayers)
-        }
-        match(found, orders, tolerance=1e-3, right=right)
-    expect(
-        found,
-        right,
+    mistakes = {
+        f"The order is {', '.join(order)}; in the paper it is {paper}.": (
+            one_by_one(order)
+        )
+        for order in permutations(sublayers)
+    }
+    sentence = (
         f"Together the sub-layers give other numbers than one after the other, {paper}:"
-        " each should read, and add to, what the one before it gave.",
-        tolerance=1e-3,
+        " each should read, and add to, what the one before it gave."
     )
-
-
-# -- the encoder and the decoder inside a Transformer ----------------------------------
+    right = one_by_one(sublayers)
+    expect(probe.forward(*inputs), right, sentence, mistakes, tolerance=1e-3)
 
 
 @dataclass
@@ -213,29 +193,24 @@ class Inside:
 
     def encoder(self) -> Weights:
         """The encoder's weights: those that change the memory. None if it is unseen."""
-        src, tgt = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 8], [9, 3]])
-        before, found = self.memory(src, tgt), []
-        if before is None:
-            return []
-        for weight in self.others:
+        before, found = self.memory(SRC_IDS, TGT_IDS), []
+        for weight in self.others if before is not None else ():
             with without([weight]):
-                after = self.memory(src, tgt)
-            if after is None or changed(before, after):
+                after = self.memory(SRC_IDS, TGT_IDS)
+            if before is not None and (after is None or changed(before, after)):
                 found.append(weight)
         return found
 
     def memory(self, src: Tensor, tgt: Tensor) -> Tensor | None:
         """What the decoder reads, where it is known which module gives it."""
-        if self.last is None:
-            return None
-        seen = self._seen([self.last], src, tgt)
+        seen = self._seen([self.last], src, tgt) if self.last else []
         return seen[-1][1] if seen else None
 
     def find_last(self) -> nn.Module | None:
         """The last module through which all goes that the source does."""
-        src, tgt = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 8], [9, 3]])
-        logits = self.module(src, tgt)
-        for module, result in reversed(self._seen(self.module.modules(), src, tgt)):
+        logits = self.module(SRC_IDS, TGT_IDS)
+        seen = self._seen(self.module.modules(), SRC_IDS, TGT_IDS)
+        for module, result in reversed(seen):
 
             def put(
                 _: nn.Module, __: object, other: object, kept: Tensor = result
@@ -243,7 +218,7 @@ class Inside:
                 same = isinstance(other, Tensor) and other.shape == kept.shape
                 return kept if same else None
 
-            other = self._hooked(put, [module], src.roll(1, 0), tgt)
+            other = self._hooked(put, [module], SRC_IDS.roll(1, 0), TGT_IDS)
             if close(other, logits, 1e-4):
                 return module
         return None

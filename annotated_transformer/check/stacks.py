@@ -1,9 +1,9 @@
-"""Checks of both layers, both stacks and the whole model, §3.1 and Figure 1."""
+"""Checks of both layers and both stacks, §3.1 and Figure 1."""
 
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .probes import (
     SELF,
@@ -23,38 +23,34 @@ from .verdict import (
     close,
     disturb,
     expect,
-    expect_changed,
+    expect_masked,
+    expect_touched,
+    forward_of,
     matrices_of,
     new_part,
-    output,
     require,
     require_gradients,
     silence,
     size_of,
 )
 
-D_MODEL, H, D_FF, DROPOUT = 8, 2, 16, 0.5
+D_MODEL = 8
+# Unless others are said.
+SIZES: dict[str, int | float] = {"h": 2, "d_ff": 16, "dropout": 0.5}
 BATCH, TGT, SRC = 2, 5, 5  # as long as each other, so that an exchange shows
 LAST, HIDDEN = TGT - 1, SRC - 1  # the newest position, and the one under the mask
-Build = Callable[..., Probe]  # with (h, d_ff, dropout), each of which has a default
+Build = Callable[..., Probe]  # with other sizes, by name
+Found = tuple[Probe, dict[str, Weights], list[Tensor]]  # with some input
 
 
 def _builder(name: str, part: Part, *first: int) -> Build:
     """Makes a layer, or a stack of `first` layers, as a probe."""
 
-    def build(h: int = H, d_ff: int = D_FF, dropout: float = DROPOUT) -> Probe:
-        module = new_part(name, part, *first, D_MODEL, h, d_ff, dropout)
-
-        def forward(x: Tensor, *others: object) -> Tensor:
-            return output("forward", module, x, *others, shape=tuple(x.shape))
-
-        return Probe(module, forward, matrices_of(module))
+    def build(**sizes: int | float) -> Probe:
+        module = new_part(name, part, *first, D_MODEL, *(SIZES | sizes).values())
+        return Probe(module, forward_of(module), matrices_of(module))
 
     return build
-
-
-def _numbers(probe: Probe) -> int:
-    return sum(weight.numel() for weight in probe.weights)
 
 
 def _inputs(kinds: int) -> list[Tensor]:
@@ -66,32 +62,30 @@ def _hiding(position: int) -> Tensor:
     return (torch.arange(SRC) != position)[None, None, None].expand(BATCH, 1, 1, SRC)
 
 
-# -- one layer -------------------------------------------------------------------------
-
-
-def check_layer(
-    build: Build, kinds: int
-) -> tuple[Probe, dict[str, Weights], list[Tensor]]:
+def check_layer(build: Build, kinds: int) -> Found:
     """Its norms, sizes, residuals and order; what was found out about a layer."""
     probe, inputs = build(), _inputs(kinds)
     x, *memory = inputs
     found = probe.forward(*inputs)
-    _normalised(found)
+    sentence = (
+        "Each position should leave with mean 0 and variance 1, but the first has "
+        f"{found[0, 0].mean():.2f} and {found[0, 0].var(unbiased=False):.2f}: the "
+        "paper's norm comes after the sum (post-norm), not before the sub-layer."
+    )
+    expect(found, normalised(found), sentence, tolerance=1e-2)
+    wider = build(d_ff=SIZES["d_ff"] + 1)
     require(
-        _numbers(build(d_ff=D_FF + 1)) > _numbers(probe),
+        size_of(wider.weights) > size_of(probe.weights),
         "d_ff changes nothing: the feed-forward network is missing, or has a size of "
         "its own.",
     )
     silence(probe.module)
+    sentence = (
+        "A residual is missing: with zeros in all weights each sub-layer adds nothing, "
+        "so x should come through, normalised; add x to each sub-layer's output."
+    )
     with without(probe.weights):
-        expect(
-            probe.forward(*inputs),
-            x,
-            "A residual is missing: with zeros in all weights each sub-layer adds "
-            "nothing, so x should come through, normalised, and it doesn't; add x to "
-            "each sub-layer's output.",
-            tolerance=1e-3,
-        )
+        expect(probe.forward(*inputs), x, sentence, tolerance=1e-3)
     sublayers = sublayers_of(probe, inputs)
     if memory:
         with without(only(SELF, sublayers)):
@@ -102,18 +96,6 @@ def check_layer(
     _heads(probe, sublayers, build(h=1), inputs)
     check_order(probe, sublayers, inputs)
     return probe, sublayers, inputs
-
-
-def _normalised(found: Tensor) -> None:
-    """Raises: Wrong unless each position leaves with mean 0 and variance 1."""
-    expect(
-        found,
-        normalised(found),
-        "Each position should leave with mean 0 and variance 1, but the first has "
-        f"{found[0, 0].mean():.2f} and {found[0, 0].var(unbiased=False):.2f}: the "
-        "paper's norm comes after the sum (post-norm), not before the sub-layer.",
-        tolerance=1e-2,
-    )
 
 
 def _heads(
@@ -142,13 +124,9 @@ def _dropout(
                 f"Dropout does nothing to the output of {name} in training mode: hand "
                 "it to each AddNorm.",
             )
+    sentence = "Dropout falls on x or on a sum: drop a sub-layer's output alone."
     with without(probe.weights):
-        expect(
-            probe.forward(*inputs),
-            inputs[0],
-            "Dropout falls on x or on a sum: drop a sub-layer's output alone.",
-            tolerance=1e-3,
-        )
+        expect(probe.forward(*inputs), inputs[0], sentence, tolerance=1e-3)
     probe = build(dropout=0.0)
     probe.module.train()
     require(
@@ -157,121 +135,47 @@ def _dropout(
     )
 
 
-def _norms(module: nn.Module, sublayers: int) -> None:
-    """Raises: Wrong for fewer gains than norms, unless there are none at all."""
-    gains = [p for p in module.parameters() if p.dim() == 1 and (p == 1).all()]
-    require(
-        not gains or len(gains) >= sublayers,
-        f"There is a norm for {len(gains)} of {sublayers} sub-layers: each has an "
-        "AddNorm of its own.",
-    )
-
-
-# -- who sees whom ---------------------------------------------------------------------
+ORDER = torch.tensor([3, 0, 4, 1, 2])
+ORDERLESS = (
+    "The same vectors in another order give other outputs: attention knows no order; "
+    "positions are in the vectors already."
+)
 
 
 def encoding(forward: Forward) -> None:
     """What an encoder does with positions and with a mask, one layer or many."""
     (x,) = _inputs(1)
-    mask, everyone = _hiding(HIDDEN), range(SRC)
-    before = forward(x)
-    after = forward(disturb(x, 3))
-    touched = changed(before, after)
-    reasons = {
-        (3,): "Another vector at position 3 changes the output there alone: "
-        "self-attention is missing, or its result is lost.",
-        (3, 4): "Position 0 doesn't see position 3: there is a causal mask, and an "
-        "encoder has none.",
-    }
-    blind = [i for i in everyone if i not in touched]
-    other = f"Positions {blind} don't see position 3; in an encoder each sees each."
-    expect_changed(before, after, everyone, reasons.get(tuple(touched), other))
-    order = torch.tensor([3, 0, 4, 1, 2])
-    expect(
-        forward(x[:, order]),
-        before[:, order],
-        "The same vectors in another order give other outputs: a layer doesn't know "
-        "positions, those are in x already.",
+    mask, everyone, before = _hiding(HIDDEN), range(SRC), forward(x)
+    hint = (
+        "through self-attention each position of x sees each, and an encoder has no "
+        "causal mask"
     )
-    masked = forward(x, mask)
-    hidden, seen = (
-        [i for i in changed(masked, forward(disturb(x, at), mask)) if i != at]
-        for at in (HIDDEN, 0)
-    )
-    _mask(hidden, seen, "mask", "self-attention")
-    after = forward(disturb(x, 3), mask)
-    sentence = (
-        "With a mask of padding some positions no longer see position 3: the mask "
-        "alone says what an encoder sees."
-    )
-    expect_changed(masked[:, :4], after[:, :4], range(4), sentence)
-
-
-def _mask(hidden: list[int], seen: list[int], name: str, attention: str) -> None:
-    """Raises: Wrong where what a mask hides is seen, or what it shows isn't."""
-    require(
-        not hidden or seen,
-        f"{name} is inverted: what it shows changes nothing, and what it hides does; "
-        "True means “may attend”.",
-    )
-    require(
-        not hidden,
-        f"Padding that the mask hides still changes the output at {hidden}: hand "
-        f"{name} to {attention}, in each layer.",
-    )
+    expect_touched(forward, x, 3, everyone, hint)
+    expect(forward(x[:, ORDER]), before[:, ORDER], ORDERLESS)
+    expect_masked(lambda x: forward(x, mask), x, "mask", own=True)
+    hint = "the mask of padding alone says what an encoder sees"
+    expect_touched(lambda x: forward(x, mask)[:, :4], x, 3, everyone[:4], hint)
 
 
 def decoding(forward: Forward) -> None:
     """What a decoder does with the future, the source and its mask."""
     y, memory = _inputs(2)
-    before = forward(y, memory)
-    after = forward(y, disturb(memory, 3))
-    touched = changed(before, after)
-    require(touched, "memory isn't used: the attention to the source is missing.")
-    sentence = (
-        "Another source vector at position 3 changes the output there alone: query and "
-        "memory are exchanged; y asks, and memory holds keys and values."
-        if touched == [3]
-        else f"Another source vector at position 3 changes the output at {touched} "
-        "alone: each position of the target sees the whole source."
+    everyone, before = range(TGT), forward(y, memory)
+    hint = (
+        "y asks, and memory holds keys and values, so that each position of the target "
+        "sees the whole source"
     )
-    expect_changed(before, after, range(TGT), sentence)
-    after = forward(disturb(y, LAST), memory)
-    early = [i for i in changed(before, after) if i < LAST]
-    sentence = (
-        f"The last token changes the output at {early}, before it: self-attention "
-        "needs causal_mask(y.size(1))."
-    )
-    expect_changed(before[:, :LAST], after[:, :LAST], [], sentence)
-    require(
-        LAST in changed(before, forward(disturb(y, 0), memory)),
-        "The last position doesn't see the first: self-attention over y is missing, or "
-        "its mask hides too much.",
-    )
-    order = torch.tensor([3, 0, 4, 1, 2])
-    expect(
-        forward(y, memory[:, order]),
-        before,
-        "The same source vectors in another order give other outputs: they should come "
-        "in through source attention alone, which knows no order.",
-    )
-    _decoding_masked(forward, y, memory)
-
-
-def _decoding_masked(forward: Forward, y: Tensor, memory: Tensor) -> None:
+    expect_touched(lambda memory: forward(y, memory), memory, 3, everyone, hint)
+    hint = "self-attention over y needs causal_mask(y.size(1))"
+    expect_touched(lambda y: forward(y, memory), y, LAST, [LAST], hint)
+    hint = "self-attention over y is missing, or its mask hides too much"
+    expect_touched(lambda y: forward(y, memory), y, 0, everyone, hint)
+    expect(forward(y, memory[:, ORDER]), before, ORDERLESS)
     mask = _hiding(HIDDEN)
-    masked = forward(y, memory, mask)
-    hidden, seen = (
-        changed(masked, forward(y, disturb(memory, at), mask)) for at in (HIDDEN, 0)
-    )
-    _mask(hidden, seen, "src_mask", "the attention to the source")
+    expect_masked(lambda memory: forward(y, memory, mask), memory, "src_mask")
     second = _hiding(1)
-    before = forward(y, memory, second)
-    require(
-        LAST in changed(before, forward(disturb(y, 1), memory, second)),
-        "src_mask hides positions of y, too: it is for the attention to the source "
-        "alone.",
-    )
+    hint = "src_mask is for the attention to the source alone, and hides nothing of y"
+    expect_touched(lambda y: forward(y, memory, second), y, 1, everyone[1:], hint)
     forward(y[:, :3], memory, mask)  # of different lengths
 
 
@@ -281,12 +185,7 @@ def encoder_layer(part: Part) -> str:
 
     Self-attention, then the feed-forward network, each in its AddNorm.
     """
-    build = _builder("EncoderLayer", part)
-    probe = build()
-    encoding(probe.forward)
-    require_gradients(probe.module, probe.forward(*_inputs(1)))
-    _norms(probe.module, 2)
-    _dropout(build, *check_layer(build, 1))
+    _layer(_builder("EncoderLayer", part), encoding, 1)
     return "two sub-layers, each added to its input and normalised"
 
 
@@ -297,36 +196,41 @@ def decoder_layer(part: Part) -> str:
     Causal self-attention (it makes the mask itself), attention to the source, and the
     feed-forward network, each in its AddNorm.
     """
-    build = _builder("DecoderLayer", part)
-    probe = build()
-    decoding(probe.forward)
-    require_gradients(probe.module, probe.forward(*_inputs(2)))
-    _norms(probe.module, 3)
-    _dropout(build, *check_layer(build, 2))
+    _layer(_builder("DecoderLayer", part), decoding, 2)
     return "three sub-layers, blind to the future, with the source before them"
 
 
-# -- stacks ----------------------------------------------------------------------------
+def _layer(build: Build, seen: Callable[[Forward], None], kinds: int) -> None:
+    """What holds for both layers."""
+    probe = build()
+    seen(probe.forward)
+    require_gradients(probe.module, probe.forward(*_inputs(kinds)))
+    gains = [p for p in probe.module.parameters() if p.dim() == 1 and (p == 1).all()]
+    require(
+        not gains or len(gains) > kinds,
+        f"There is a norm for {len(gains)} of {kinds + 1} sub-layers: each has an "
+        "AddNorm of its own.",
+    )
+    _dropout(build, *check_layer(build, kinds))
 
 
-def _stack(name: str, part: Part, kinds: int) -> None:
+def _stack(name: str, part: Part, seen: Callable[[Forward], None], kinds: int) -> None:
     """What holds for both stacks: N layers, each with its weights, one after the other.
 
     Raises: Wrong for shared layers, for a wrong number of them, or ones without effect.
     """
     builds = [_builder(name, part, n) for n in (1, 2, 3)]
     one, two, three = (build() for build in builds)
-    inputs, seen = _inputs(kinds), decoding if kinds == 2 else encoding
+    inputs = _inputs(kinds)
     require_gradients(three.module, three.forward(*inputs))
     seen(one.forward)
-    sizes = [size_of(probe.module) for probe in (one, two, three)]
+    sizes = [size_of(probe.module.parameters()) for probe in (one, two, three)]
     step = sizes[1] - sizes[0]
     require(
-        step > 0,
-        f"{name} has as many weights with N = 2 as with N = 1: make N layers, each "
-        "with weights of its own.",
+        step > 0 and sizes[2] - sizes[1] == step,
+        f"With N = 1, 2 and 3, {name} has {sizes} numbers to learn: make N layers, "
+        "each with weights of its own.",
     )
-    require(sizes[2] - sizes[1] == step, f"{name} should have N equal layers.")
     _dropout(builds[0], *check_layer(builds[0], kinds))
     _chained(one, two, inputs)
     seen(two.forward)
@@ -336,8 +240,7 @@ def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
     """Raises: Wrong unless two layers do what one does, and then the other."""
     x, *memory = inputs
     names = {name for name, _ in one.module.named_parameters()}
-    new = [p for name, p in two.module.named_parameters() if name not in names]
-    ids = {id(weight) for weight in new}
+    ids = {id(p) for name, p in two.module.named_parameters() if name not in names}
     silence(two.module)
     second = [weight for weight in two.weights if id(weight) in ids]
     first = [weight for weight in two.weights if id(weight) not in ids]
@@ -356,18 +259,18 @@ def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
         "Two layers together give other numbers than one and then the other: each "
         "reads what the one before it gave."
     )
-    expect(two.forward(x, *memory).detach(), right.detach(), sentence, tolerance=1e-3)
+    expect(two.forward(x, *memory), right, sentence, tolerance=1e-3)
 
 
 @check_of("Encoder")
 def encoder(part: Part) -> str:
     """`Encoder(N, d_model, h, d_ff, dropout)`, `forward(x, mask=None)`: N layers."""
-    _stack("Encoder", part, 1)
+    _stack("Encoder", part, encoding, 1)
     return "N layers, one after the other, each with the mask"
 
 
 @check_of("Decoder")
 def decoder(part: Part) -> str:
     """`Decoder(N, d_model, h, d_ff, dropout)`, `forward(y, memory, src_mask=None)`."""
-    _stack("Decoder", part, 2)
+    _stack("Decoder", part, decoding, 2)
     return "N layers, one after the other, each with the memory and its mask"

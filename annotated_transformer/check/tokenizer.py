@@ -1,16 +1,12 @@
 """The check of byte-pair encoding's learning, §5.1."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from ..data.tokenizer import learn_merges as learned
-from ..data.tokenizer import merge
 from .verdict import Part, Wrong, call, check_of, described, require
 
-Word: TypeAlias = tuple[str, ...]
 Pair: TypeAlias = tuple[str, str]
-Words: TypeAlias = list[tuple[Word, int]]
 
 # No letter thrice in a row, so that it makes no difference how overlaps are counted.
 WORDS = {"six": 6, "at": 9, "sixty": 4, "no": 12, "ninetynine": 5}
@@ -25,27 +21,35 @@ def learn_merges(part: Part) -> str:
     step takes the most frequent pair of neighbours, of several the alphabetically last,
     and joins it in all words. It stops when no pair occurs twice.
     """
-    counts = _words(WORDS)
+    counts = {tuple(text): count for text, count in WORDS.items()}
     found = _merges(call("learn_merges", part, dict(counts), STEPS))
-    require(found, "It learns nothing: the list of merges is empty.")
     for left, right in found:
         require(
             any(left + right in text for text in WORDS),
             f"No word holds {left} + {right}: pairs reach from one word into the next; "
             "count neighbours inside each word.",
         )
-    for sentence, wrong in mistakes(counts).items():
-        require(found[: len(wrong)] != wrong, sentence)
+    once = dict.fromkeys(counts, 1)
+    require(
+        found != learned(once, STEPS),
+        "Each word counts once: a pair in a word that occurs six times occurs six "
+        "times, so add the word's count.",
+    )
+    require(
+        found != learned(counts, 1) * STEPS,
+        "The words stay as they were, so the same pair wins again: join it in every "
+        "word before you count anew.",
+    )
     said = ", ".join(f"{word} ×{count}" for word, count in WORDS.items())
     _compare(found, learned(counts, STEPS), said)
-    _whole_symbols(part)
-    _stop(part)
+    symbols = {("te", "n"): 5, ("e", "n", "t"): 6, ("t", "e", "n"): 1}
+    found = _merges(call("learn_merges", part, dict(symbols), 3))
+    _compare(found, learned(symbols, 3), "the symbols e·n·t ×6, te·n ×5, t·e·n ×1")
+    found = _merges(call("learn_merges", part, {("t", "o"): 2, ("o", "f"): 1}, 9))
+    _compare(found, [("t", "o")], "to ×2, of ×1")
+    lone = _merges(call("learn_merges", part, {("a",): 7}, 1))
+    _compare(lone, [], "a ×7, a word without a pair")
     return "the most frequent pair each time, ties to the last of the alphabet"
-
-
-def _words(texts: dict[str, int]) -> dict[Word, int]:
-    """Words as tuples of letters."""
-    return {tuple(text): count for text, count in texts.items()}
 
 
 def _merges(found: Any) -> list[Pair]:
@@ -66,117 +70,17 @@ def _merges(found: Any) -> list[Pair]:
     return [(left, right) for left, right in merges]
 
 
-def _compare(found: Sequence[Pair], right: Sequence[Pair], words: str) -> None:
+def _compare(found: list[Pair], right: list[Pair], words: str) -> None:
     """Raises: Wrong that names the first merge that differs."""
     for i, (one, other) in enumerate(zip(found, right, strict=False), 1):
         require(
             one == other,
             f"With {words}, merge {i} should be {' + '.join(other)} and is "
-            f"{' + '.join(one)}.",
+            f"{' + '.join(one)}: the most frequent pair of neighbours in words as they "
+            "are by now, and of several the alphabetically last.",
         )
     require(
         len(found) == len(right),
-        f"With {words}, there should be {len(right)} merges and there are "
-        f"{len(found)}.",
+        f"With {words}, the merges should be {right} and are {found}: symbols are "
+        "wholes, and the end is where no pair is left that occurs twice.",
     )
-
-
-# -- mistakes that many make -----------------------------------------------------------
-
-
-def _tally(words: Words) -> Counter[Pair]:
-    pairs: Counter[Pair] = Counter()
-    for word, count in words:
-        for pair in zip(word, word[1:], strict=False):
-            pairs[pair] += count
-    return pairs
-
-
-def _unweighted(words: Words) -> Counter[Pair]:
-    return _tally([(word, 1) for word, _ in words])
-
-
-def _once_a_word(words: Words) -> Counter[Pair]:
-    pairs: Counter[Pair] = Counter()
-    for word, count in words:
-        for pair in set(zip(word, word[1:], strict=False)):
-            pairs[pair] += count
-    return pairs
-
-
-def _last(pairs: Counter[Pair]) -> Pair:
-    return max(pairs, key=lambda pair: (pairs[pair], pair))
-
-
-def _first(pairs: Counter[Pair]) -> Pair:
-    return min(pairs, key=lambda pair: (-pairs[pair], pair))
-
-
-def _met_first(pairs: Counter[Pair]) -> Pair:
-    return pairs.most_common(1)[0][0]
-
-
-def _learn(
-    counts: dict[Word, int],
-    tally: Callable[[Words], Counter[Pair]] = _tally,
-    best: Callable[[Counter[Pair]], Pair] = _last,
-) -> list[Pair]:
-    """Byte-pair encoding with another way to count, or to choose."""
-    words, merges = list(counts.items()), []
-    for _ in range(STEPS):
-        pairs = tally(words)
-        if pairs[best(pairs)] < 2:
-            break
-        merges.append(best(pairs))
-        words = [(merge(word, merges[-1]), count) for word, count in words]
-    return merges
-
-
-def mistakes(counts: dict[Word, int]) -> dict[str, list[Pair]]:
-    """What typical mistakes learn, by the sentence that each gets."""
-    start = _tally(list(counts.items()))
-    order = sorted(start, key=lambda pair: (start[pair], pair), reverse=True)
-    last = "of pairs that occur equally often, take the alphabetically last"
-    return {
-        "Each word counts once: a pair in a word that occurs six times occurs six "
-        "times, so add the word's count.": _learn(counts, _unweighted),
-        "A pair counts once a word, however often it is there: in `ninetynine`, n + i "
-        "is there twice.": _learn(counts, _once_a_word),
-        f"Ties go to the alphabetically first: {last}.": _learn(counts, best=_first),
-        f"Ties go to the pair that is met first: {last}, so that the order of the "
-        "words makes no difference.": _learn(counts, best=_met_first),
-        "The words stay as they were, so the same pair wins again: join it in every "
-        "word before you count anew.": order[:1] * STEPS,
-        "The pairs are counted once, at the beginning: after each merge words have "
-        "other neighbours, so count again.": order[:STEPS],
-        "The rarest pair is joined first: take the most frequent.": _learn(
-            counts, best=lambda pairs: min(pairs, key=lambda pair: (pairs[pair], pair))
-        ),
-    }
-
-
-def _whole_symbols(part: Part) -> None:
-    """A pair of symbols isn't a piece of text: e + n isn't in the symbols te, n."""
-    counts = {("te", "n"): 5, ("e", "n", "t"): 6, ("t", "e", "n"): 1}
-    found = _merges(call("learn_merges", part, dict(counts), 3))
-    require(
-        ("te", "n") in found,
-        "A merge joins two whole symbols: e + n isn't in the word of the two symbols "
-        "te and n, though the letters are. Compare symbols, not pieces of a string.",
-    )
-    _compare(found, learned(counts, 3), "e·n·t ×6, te·n ×5, t·e·n ×1")
-
-
-def _stop(part: Part) -> None:
-    """Fewer merges than asked for, where there is nothing left that pays."""
-    counts = _words({"to": 2, "of": 1})
-    found = _merges(call("learn_merges", part, dict(counts), 9, hint=ENDS))
-    require(found[:1] == [("t", "o")], "With to ×2 and of ×1, it should learn t + o.")
-    require(
-        len(found) == 1, f"With to ×2 and of ×1, it learns {len(found)} merges: {ENDS}."
-    )
-    lone = call("learn_merges", part, {("a",): 7}, 1, hint=ENDS)
-    require(not _merges(lone), "A word of one symbol has no pair to learn.")
-
-
-ENDS = "stop when no pair is left that occurs twice"

@@ -1,11 +1,12 @@
 """One sentence about a part that a reader wrote, and what all checks are made of."""
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from numbers import Real
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -43,15 +44,11 @@ NOT_YET = Verdict("not yet written", written=False)
 
 
 class Wrong(Exception):
-    """Ends a check with the sentence that the reader gets, and perhaps two tensors."""
+    """Ends a check with the sentence that the reader gets, perhaps below numbers."""
 
-    def __init__(
-        self, sentence: str, expected: Tensor | None = None, found: Tensor | None = None
-    ):
+    def __init__(self, sentence: str, numbers: str = ""):
         super().__init__(sentence)
-        self.numbers = ""
-        if expected is not None and found is not None:
-            self.numbers = side_by_side(expected, found)
+        self.numbers = numbers
 
 
 def side_by_side(expected: Tensor, found: Tensor) -> str:
@@ -67,7 +64,7 @@ def side_by_side(expected: Tensor, found: Tensor) -> str:
     small = [
         each[tuple(place[:-2])][rows, columns].tolist() for each in (expected, found)
     ]
-    digits = 2 if expected.is_floating_point() else 0
+    digits = (4 if found.numel() == 1 else 2) * expected.is_floating_point()
     lines = [
         ["".join(f"{number:8.{digits}f}" for number in row) for row in each]
         for each in small
@@ -110,9 +107,6 @@ def require(condition: object, sentence: str) -> None:
         raise Wrong(sentence)
 
 
-# -- calling what the reader wrote -----------------------------------------------------
-
-
 def described(value: object) -> str:
     """An argument in a sentence: a tensor's shape, a plain value, or what it is."""
     if isinstance(value, Tensor):
@@ -129,17 +123,15 @@ def raised(call: str, error: BaseException) -> str:
 
     Lines of PyTorch and of this package are passed over.
     """
-    last = " ".join(traceback.format_exception_only(error)[-1].split())[:200].rstrip(
-        "."
-    )
+    last = " ".join(traceback.format_exception_only(error)[-1].split())
     frames = traceback.extract_tb(error.__traceback__)
     foreign = (str(PACKAGE), str(Path(torch.__file__).parent), "<@")
     own = [frame for frame in frames if not frame.filename.startswith(foreign)]
     line = f", in the line `{own[-1].line}`" if own and own[-1].line else ""
-    return f"{call} raised {last}{line}"
+    return f"{call} raised {last[:200].rstrip('.')}{line}"
 
 
-def call(name: str, function: Part, *arguments: object, hint: str = "") -> Any:
+def call(name: str, function: Part, *arguments: object) -> Any:
     """What the reader's function returns.
 
     Raises: Wrong for an error in it, with the shapes that it was called with, or when
@@ -151,41 +143,52 @@ def call(name: str, function: Part, *arguments: object, hint: str = "") -> Any:
     except (Wrong, NotImplementedError):
         raise
     except Exception as error:
-        hint = f": {hint}" if hint and isinstance(error, RuntimeError) else ""
-        raise Wrong(f"{raised(words, error)}{hint}.") from None
+        raise Wrong(f"{raised(words, error)}.") from None
     require(found is not None, f"{words} returns nothing: is its `return` missing?")
     return found
 
 
 def output(
-    name: str,
-    function: Part,
-    *arguments: object,
-    shape: tuple[int, ...],
-    hint: str = "",
+    name: str, function: Part, *arguments: object, shape: tuple[int, ...]
 ) -> Tensor:
     """The tensor that it returns, alone or before others, seen to have a shape.
 
     Raises: Wrong for another shape, for NaN, or for no tensor at all.
     """
-    found = call(name, function, *arguments, hint=hint)
+    found = call(name, function, *arguments)
     found = found[0] if isinstance(found, tuple) and found else found
     words = f"{name}({', '.join(map(described, arguments))})"
     require(
-        isinstance(found, Tensor),
-        f"{words} should return a tensor and returns {described(found)}.",
-    )
-    require(
-        found.shape == shape,
-        f"{words} should have the shape {shape} and has {tuple(found.shape)}"
-        + (f": {hint}." if hint else "."),
+        isinstance(found, Tensor) and found.shape == shape,
+        f"{words} should return a tensor of the shape {shape}, and returns "
+        f"{described(found)}.",
     )
     require(
         not found.isnan().any(),
         f"{words} is NaN in places: a softmax over nothing but −inf, a −inf that was "
         "multiplied, or a division by zero.",
     )
-    return found
+    return cast(Tensor, found)
+
+
+def forward_of(module: nn.Module) -> Callable[..., Tensor]:
+    """Its forward, which is to give vectors in the shape of the first ones."""
+
+    def forward(x: Tensor, *others: object) -> Tensor:
+        return output("forward", module, x, *others, shape=tuple(x.shape))
+
+    return forward
+
+
+def number(name: str, function: Part, *arguments: object) -> Tensor:
+    """The one number that it returns, without axes. Raises: Wrong for anything else."""
+    found = call(name, function, *arguments)
+    found = torch.tensor(float(found)) if isinstance(found, Real) else found
+    require(
+        isinstance(found, Tensor) and found.numel() == 1,
+        f"{name} should return one number and returns {described(found)}.",
+    )
+    return cast(Tensor, found).reshape(()).float()
 
 
 def new_part(name: str, part: Part, *sizes: int | float) -> nn.Module:
@@ -196,10 +199,9 @@ def new_part(name: str, part: Part, *sizes: int | float) -> nn.Module:
     """
     torch.manual_seed(0)
     module = call(name, part, *sizes)
-    sizes_said = ", ".join(map(str, sizes))
     require(
         isinstance(module, nn.Module),
-        f"{name}({sizes_said}) is no nn.Module: write `class {name}(nn.Module)`.",
+        f"{name} gives no nn.Module: write `class {name}(nn.Module)`.",
     )
     with torch.no_grad():
         for weight in matrices_of(module):
@@ -207,17 +209,14 @@ def new_part(name: str, part: Part, *sizes: int | float) -> nn.Module:
     return module.eval()
 
 
-# -- weights, whatever their names -----------------------------------------------------
-
-
 def matrices_of(module: nn.Module) -> list[nn.Parameter]:
     """The parameters of two axes or more that aren't all ones."""
     return [p for p in module.parameters() if p.dim() > 1 and not (p == 1).all()]
 
 
-def size_of(module: nn.Module) -> int:
-    """How many numbers it learns; what is used twice counts once."""
-    return sum(p.numel() for p in module.parameters())
+def size_of(weights: Iterable[Tensor]) -> int:
+    """How many numbers there are in all."""
+    return sum(weight.numel() for weight in weights)
 
 
 @torch.no_grad()
@@ -260,44 +259,74 @@ def require_gradients(module: nn.Module, result: Tensor) -> None:
         )
 
 
-# -- comparing -------------------------------------------------------------------------
-
-
 def close(one: Tensor, other: Tensor, tolerance: float = TOLERANCE) -> bool:
     """The same shape, and the same numbers to rounding."""
     same_shape = one.shape == other.shape
     return same_shape and torch.allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
-def match(
-    found: Tensor,
-    mistakes: dict[str, Tensor],
-    tolerance: float = 1e-4,
-    right: Tensor | None = None,
-) -> None:
-    """Raises: Wrong with the sentence of the first mistake that gives these numbers."""
-    for sentence, numbers in mistakes.items():
-        if close(found, numbers, tolerance):
-            raise Wrong(sentence, right, found)
-
-
 def expect(
-    found: Tensor, right: Tensor, sentence: str, tolerance: float = 1e-4
+    found: Tensor,
+    right: Tensor,
+    sentence: str,
+    mistakes: dict[str, Tensor] | None = None,
+    tolerance: float = 1e-4,
 ) -> None:
-    """Raises: Wrong with the sentence and both, unless they are the same."""
-    if not close(found, right, tolerance):
-        raise Wrong(sentence, right, found)
+    """Compare what was found with what is right.
+
+    Raises: Wrong with both, and with the sentence of the first mistake that gives what
+    was found, or else with the one for all others.
+    """
+    if close(found, right, tolerance):
+        return
+    for mistake, numbers in (mistakes or {}).items():
+        if close(found, numbers, tolerance):
+            sentence = mistake
+            break
+    raise Wrong(sentence, side_by_side(right, found))
 
 
-def expect_changed(
-    before: Tensor, after: Tensor, wanted: Sequence[int], sentence: str
+def expect_touched(
+    forward: Callable[[Tensor], Tensor],
+    given: Tensor,
+    position: int,
+    wanted: Sequence[int],
+    hint: str,
 ) -> None:
     """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
-    found = changed(before, after)
-    if found != list(wanted):
-        places = range(before.size(1))
-        marks = ([[int(i in row) for i in places]] for row in (wanted, found))
-        raise Wrong(sentence, *map(torch.tensor, marks))
+    before = forward(given)
+    found = changed(before, forward(disturb(given, position)))
+    marks = torch.zeros(2, before.size(1), dtype=torch.int)
+    marks[0, found], marks[1, list(wanted)] = 1, 1
+    sentence = (
+        f"Another vector at position {position} should change the output at "
+        f"{list(wanted)}, and changes it at {found}: {hint}."
+    )
+    expect(*marks, sentence)
+
+
+def expect_masked(
+    forward: Callable[[Tensor], Tensor], given: Tensor, mask: str, own: bool = False
+) -> None:
+    """Call forward with other first and last vectors; its mask hides the last.
+
+    Raises: Wrong for a mask without its effect, apart from a vector's own position.
+    """
+    before = forward(given)
+    hidden, seen = (
+        [i for i in changed(before, forward(disturb(given, at))) if not own or i != at]
+        for at in (given.size(1) - 1, 0)
+    )
+    require(
+        seen or not hidden,
+        f"{mask} is inverted: what it shows changes nothing, and what it hides does; "
+        "True means “may attend”.",
+    )
+    require(
+        not hidden,
+        f"Padding that {mask} hides still changes the output at {hidden}: hand it on, "
+        "in each layer.",
+    )
 
 
 def disturb(x: Tensor, position: int) -> Tensor:

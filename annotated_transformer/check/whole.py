@@ -8,15 +8,7 @@ from torch import Tensor, nn
 
 from ..model.position import sinusoids
 from .probes import Forward, Inside, Probe, normalised, without
-from .stacks import (
-    D_FF,
-    D_MODEL,
-    DROPOUT,
-    H,
-    check_layer,
-    decoding,
-    encoding,
-)
+from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding
 from .verdict import (
     Part,
     call,
@@ -24,7 +16,6 @@ from .verdict import (
     check_of,
     close,
     expect,
-    match,
     matrices_of,
     new_part,
     output,
@@ -47,15 +38,9 @@ def transformer(part: Part) -> str:
     source, target and output. More arguments must have defaults, such as a max_length.
     """
 
-    def made(
-        N: int = 1,
-        vocab_size: int = VOCAB,
-        h: int = H,
-        d_ff: int = D_FF,
-        dropout: float = DROPOUT,
-    ) -> nn.Module:
-        sizes = vocab_size, N, D_MODEL, h, d_ff, dropout
-        return new_part("Transformer", part, *sizes)
+    def made(N: int = 1, vocab_size: int = VOCAB, **sizes: int | float) -> nn.Module:
+        others = (SIZES | sizes).values()
+        return new_part("Transformer", part, vocab_size, N, D_MODEL, *others)
 
     module = made()
 
@@ -64,15 +49,13 @@ def transformer(part: Part) -> str:
 
     before = forward(SOURCE, TARGET)
     sums = before.exp().sum(-1), before.sum(-1)
-    ones = torch.ones_like(sums[0])
     require(
-        not (close(sums[0], ones, 1e-4) or close(sums[1], ones, 1e-4)),
+        not any(close(each, torch.ones_like(each), 1e-4) for each in sums),
         "These are probabilities: return the logits; the softmax belongs to the loss.",
     )
     _source_seen(forward, before)
     require_gradients(module, before)
-    _shared_embedding(size_of(made(vocab_size=VOCAB + 1)) - size_of(module))
-    _one_more_layer(_matrix_size(made(N=2)) - _matrix_size(module))
+    _sizes(module, made(vocab_size=VOCAB + 1), made(N=2))
     call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
     _embedded(made())
     _stacks(made)
@@ -89,29 +72,23 @@ def _stacks(made: Callable[..., nn.Module]) -> None:
     check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
 
 
-def _matrix_size(module: nn.Module) -> int:
-    return sum(weight.numel() for weight in matrices_of(module))
-
-
-def _shared_embedding(numbers: int) -> None:
-    """A new token takes one row, and perhaps a bias."""
-    rows = numbers // D_MODEL
+def _sizes(module: nn.Module, wider: nn.Module, deeper: nn.Module) -> None:
+    """A new token takes one row, and perhaps a bias; another layer in both stacks has
+    twelve d² of attention and four d·d_ff.
+    """
+    more = size_of(wider.parameters()) - size_of(module.parameters())
     require(
-        rows == 1,
-        f"Each token has {rows} vectors: source, target and output share one matrix, "
-        "§3.4.",
+        more // D_MODEL == 1,
+        f"Each token has {more // D_MODEL} vectors: source, target and output share "
+        "one matrix, §3.4.",
     )
-
-
-def _one_more_layer(numbers: int) -> None:
-    """Another layer in both stacks has twelve d² of attention and four d·d_ff."""
-    require(numbers, "N changes nothing: build both stacks.")
-    wanted = 12 * D_MODEL**2 + 4 * D_MODEL * D_FF
+    more = size_of(matrices_of(deeper)) - size_of(matrices_of(module))
+    wanted = 12 * D_MODEL**2 + 4 * D_MODEL * int(SIZES["d_ff"])
     require(
-        numbers == wanted,
+        more == wanted,
         f"From N = 1 to N = 2 the matrices should grow by {wanted} numbers, a layer "
-        f"of the encoder and one of the decoder, and grow by {numbers}: hand N, "
-        "d_model and d_ff to both stacks.",
+        f"of the encoder and one of the decoder, and grow by {more}: hand N, d_model "
+        "and d_ff to both stacks.",
     )
 
 
@@ -131,9 +108,6 @@ def _source_seen(forward: Forward, before: Tensor) -> None:
     )
 
 
-# -- what goes into the stacks ---------------------------------------------------------
-
-
 def _embedded(module: nn.Module) -> None:
     """With zeros in all layers, each token's vector comes through, normalised."""
     silence(module)
@@ -151,38 +125,20 @@ def _embedded(module: nn.Module) -> None:
 
 def _vectors(side: str, ids: Tensor, found: Tensor, inside: Inside) -> None:
     """Raises: Wrong unless they are √d_model times rows, plus the positions' codes."""
-    rows, root, n = inside.table.detach()[ids], math.sqrt(D_MODEL), ids.size(1)
-    codes = sinusoids(n + 1, D_MODEL) * (not inside.positions)
-    codes, later = codes[:-1], codes[1:]
-    right = normalised(root * rows + codes)
-    found = found.detach()
-    if not close(found, right, 1e-3):
-        scale = "multiply its rows by √d_model, and then add the position codes."
-        mistakes = {
-            f"The {side}'s positions are missing: add sinusoids to its embedding.": (
-                normalised(rows)
-            ),
-            f"The {side}'s embedding is too small beside its positions: {scale}": (
-                normalised(rows + codes)
-            ),
-            f"The {side}'s embedding is multiplied by d_model, or twice: {scale}": (
-                normalised(root**2 * rows + codes)
-            ),
-            f"The {side}'s positions are added twice.": normalised(
-                root * rows + 2 * codes
-            ),
-            f"The {side}'s positions begin at 1; the first is 0.": normalised(
-                root * rows + later
-            ),
-        }
-        match(found, mistakes, tolerance=1e-3, right=right)
-    expect(
-        found,
-        right,
+    rows, root = inside.table.detach()[ids], math.sqrt(D_MODEL)
+    codes = sinusoids(ids.size(1), D_MODEL) * (not inside.positions)
+    mistakes = {
+        f"The {side}'s positions are missing: add sinusoids to its embedding.": (
+            normalised(rows)
+        ),
+        f"The {side}'s embedding is too small beside its positions: multiply its rows "
+        "by √d_model, and then add the position codes.": normalised(rows + codes),
+    }
+    sentence = (
         f"With zeros in all layers each {side} token's vector should come through, "
-        "normalised: √d_model times its row, plus its position's code.",
-        tolerance=1e-3,
+        "normalised: √d_model times its row, plus its position's code, from 0 on."
     )
+    expect(found, normalised(root * rows + codes), sentence, mistakes, tolerance=1e-3)
 
 
 def _embedding_dropout(module: nn.Module, inside: Inside) -> None:
@@ -211,9 +167,8 @@ def _decoder_inside(module: nn.Module) -> Probe:
     """With zeros in the encoder it hands on what is normalised already."""
     inside = Inside.of(module, VOCAB)
     encoder = {id(weight) for weight in inside.encoder()}
+    rest = [weight for weight in inside.others if id(weight) not in encoder]
     with torch.no_grad():
         for weight in inside.others:
-            if id(weight) in encoder:
-                weight.zero_()
-    rest = [weight for weight in inside.others if id(weight) not in encoder]
+            weight.mul_(id(weight) not in encoder)
     return Probe(module, inside.decode, rest)
