@@ -302,7 +302,7 @@ def expect_touched(
         f"Another vector at position {position} should change the output at "
         f"{list(wanted)}, and changes it at {found}: {hint}."
     )
-    expect(*marks, sentence)
+    expect(marks[0], marks[1], sentence)
 
 
 def expect_masked(
