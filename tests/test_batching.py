@@ -189,17 +189,17 @@ def test_parts_of_a_batch_are_the_batch(pairs, n):
         assert len(part) == 1 and part.tokens == 0 and (part.src != PAD).any()
 
 
-def test_stream_goes_on_from_any_place(pairs):
+def test_stream_goes_on_from_any_position(pairs):
     whole = list(itertools.islice(batches(pairs, 512, seed=5), 90))
     for stop in (1, 30, 61):
         start = whole[stop - 1][0]
         rest = batches(pairs, 512, seed=5, start=start)
-        for (place, a), (again, b) in zip(whole[stop:], rest, strict=False):
-            assert place == again and torch.equal(a.src, b.src)
+        for (position, a), (again, b) in zip(whole[stop:], rest, strict=False):
+            assert position == again and torch.equal(a.src, b.src)
             assert torch.equal(a.tgt_out, b.tgt_out)
     n = len(token_batches(pairs.src_lengths, pairs.tgt_lengths, 512, 5, 0))
-    assert [place for place, _ in whole[n - 2 : n]] == [(0, n - 1), (1, 0)]
-    with pytest.raises(UserError, match=r"place \(3, 10000\) .*: epoch 3 has only"):
+    assert [position for position, _ in whole[n - 2 : n]] == [(0, n - 1), (1, 0)]
+    with pytest.raises(UserError, match=r"position \(3, 10000\) .*: epoch 3 has only"):
         next(batches(pairs, 512, start=(3, 10_000)))
 
 
