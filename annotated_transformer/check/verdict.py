@@ -318,9 +318,8 @@ def expect_masked(
         for at in (given.size(1) - 1, 0)
     )
     require(
-        seen or not hidden,
-        f"{mask} is inverted: what it shows changes nothing, and what it hides does; "
-        "True means “may attend”.",
+        seen,
+        f"{mask} is inverted: what it shows changes nothing; True means “may attend”.",
     )
     require(
         not hidden,
