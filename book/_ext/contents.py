@@ -17,7 +17,7 @@ def folded(contents: str) -> str:
     """The contents with each part in a fold, open where the reader is."""
 
     def fold(match: re.Match) -> str:
-        here = " open" if "current" in match[2] else ""
+        here = " open" if 'class="current' in match[2] else ""
         return f"<details{here}><summary>{match[1]}</summary>{match[2]}</details>"
 
     return PART.sub(fold, contents)
