@@ -899,6 +899,10 @@ def test_a_part_is_left_out_where_it_is_explained(place, served):
     assert answers["positions"] != answers["trained"] == RIGHT
     with Browser() as browser:
         browser.open(f"{base}model/position.html")
+        browser.run(
+            "for (const each of document.querySelectorAll('.predict details'))"
+            " each.open = true"
+        )  # a question covers the rest of its section
         browser.run("document.querySelector('part-switch').scrollIntoView()")
         browser.wait("!!document.querySelector('part-switch .told')")
         assert browser.run(told) == f"As trained: {RIGHT}"

@@ -22,11 +22,13 @@ EVERYWHERE = {
     "form-action": OURS,
     "base-uri": "'none'",
 }
-# What a page may do besides, by a script that it loads: the Transformer's worker is
-# made of its own text, which a reader may edit; search fetches pages for its excerpts.
-BY_SCRIPT = {
-    "live/translate.js": {"connect-src": "'self'", "worker-src": "blob:"},
-    "searchtools.js": {"connect-src": "'self'"},
+# What a page may do besides, by what stands in it: the Transformer's worker is made of
+# its own text, which a reader may edit; search fetches pages for its excerpts.
+WORKER = {"connect-src": "'self'", "worker-src": "blob:"}
+BY_CONTENT = {
+    "_static/live/translate.js": WORKER,
+    "<part-switch": WORKER,
+    "_static/searchtools.js": {"connect-src": "'self'"},
 }
 CHARSET = re.compile(r'<meta charset="[^"]*" ?/?>')
 START = '<meta http-equiv="Content-Security-Policy"'
@@ -74,8 +76,8 @@ def policy(page: str) -> str:
         *handlers,
     ]
     rules = {**EVERYWHERE, "script-src": " ".join([OURS, *listed])}
-    for script, more in BY_SCRIPT.items():
-        rules |= more if f"_static/{script}" in page else {}
+    for mark, more in BY_CONTENT.items():
+        rules |= more if mark in page else {}
     return "; ".join(f"{name} {sources}" for name, sources in rules.items())
 
 
