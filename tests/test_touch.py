@@ -297,6 +297,35 @@ def test_recorded_translations_are_what_the_pages_model_writes():
     assert scale.endswith(f"√d_k = {d_k**0.5:g}")
 
 
+WEIGH = """function attention(query, key, value, mask) {
+  return query.map((q, i) => mix(WEIGHTS, value));
+}"""
+SCORES = "key.map((k, j) => SEE ? dot(q, k) / Math.sqrt(q.length) : -Infinity)"
+RIGHT_WEIGHTS = f"softmax({SCORES.replace('SEE', '!mask || mask[i][j]')})"
+PLAIN_WEIGHTS = f"softmax({SCORES.replace('SEE', 'true')})"
+JUDGED = {
+    RIGHT_WEIGHTS: "",
+    RIGHT_WEIGHTS.replace(" / Math.sqrt(q.length)", ""): "aren’t divided by √d_k",
+    RIGHT_WEIGHTS.replace("Math.sqrt(q.length)", "q.length"): "are divided by d_k",
+    RIGHT_WEIGHTS.replace("mask[", "!mask["): "The mask is inverted",
+    PLAIN_WEIGHTS: "The mask isn’t used yet",
+    f"{PLAIN_WEIGHTS}.map((x, j) => (!mask || mask[i][j] ? x : 0))": "query 0’s sums to",
+    "softmax(query.map((r) => dot(r, q)))": "over the keys that a query may see",
+    f"[...{RIGHT_WEIGHTS}].reverse()": "should be softmax(query · key / √d_k)",
+    "softmax(keys)": "It stops: keys is not defined.",
+}
+
+
+@needs_node
+@pytest.mark.parametrize("weights", JUDGED)
+def test_attention_on_lists_is_judged(weights):
+    code = WEIGH.replace("WEIGHTS", weights)
+    made = f"new Function('dot', 'softmax', 'mix', {json.dumps(code + ' return attention')})"
+    judged = f"(({{ dot, softmax, mix, judge }}) => judge({made}(dot, softmax, mix)))"
+    sentence = in_node("attention-check.js", f"{judged}(it.tools())")["sentence"]
+    assert JUDGED[weights] in sentence and bool(JUDGED[weights]) == bool(sentence)
+
+
 @needs_node
 @pytest.mark.parametrize("name", STILLS)
 def test_drawing_is_what_the_script_draws(name):
@@ -636,6 +665,31 @@ def test_merges_are_learned_from_a_readers_text(browser, tmp_path):
     right = "document.querySelector('[name=text]').getBoundingClientRect().right"
     assert browser.run(right) <= 390
     assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_attention_is_written_in_the_page(near):
+    window = near("attention-check", 390)
+    check = "document.querySelector('attention-check [name=check]').click()"
+    wrong = "aren’t divided by √d_k before the softmax"
+
+    def write(code: str, answer: str) -> None:
+        window.run("document.querySelector('attention-check textarea').select()")
+        window.call("Input.insertText", text=code)
+        window.run(check)
+        found = "document.querySelector('attention-check .told').textContent"
+        window.wait(f"{found}.includes({json.dumps(answer)})", 20)
+
+    window.run(check)
+    window.wait(
+        f"document.querySelector('attention-check .told').textContent.includes('{wrong}')"
+    )
+    tables = "document.querySelectorAll('attention-check table').length"
+    assert window.run(tables) == 2
+    write("function attention() { for (;;); }", "doesn’t end")
+    write("function attention( {", "doesn’t run: SyntaxError")
+    write(WEIGH.replace("WEIGHTS", RIGHT_WEIGHTS), "✓ attention is right")
+    assert window.run(tables) == 0
 
 
 @needs_chromium

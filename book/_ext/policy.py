@@ -22,12 +22,13 @@ EVERYWHERE = {
     "form-action": OURS,
     "base-uri": "'none'",
 }
-# What a page may do besides, by what stands in it: the Transformer's worker is made of
-# its own text, which a reader may edit; search fetches pages for its excerpts.
+# What a page may do besides, by what stands in it: a worker is made of the text of the
+# Transformer, or of attention, which a reader may edit; search fetches excerpts.
 WORKER = {"connect-src": "'self'", "worker-src": "blob:"}
 BY_CONTENT = {
     "_static/live/translate.js": WORKER,
     "<part-switch": WORKER,
+    "<attention-check": {"worker-src": "blob:"},
     "_static/searchtools.js": {"connect-src": "'self'"},
 }
 CHARSET = re.compile(r'<meta charset="[^"]*" ?/?>')
