@@ -309,7 +309,7 @@ JUDGED = {
     RIGHT_WEIGHTS.replace("Math.sqrt(q.length)", "q.length"): "are divided by d_k",
     RIGHT_WEIGHTS.replace("mask[", "!mask["): "The mask is inverted",
     PLAIN_WEIGHTS: "The mask isn’t used yet",
-    f"{PLAIN_WEIGHTS}.map((x, j) => (!mask || mask[i][j] ? x : 0))": "query 0’s sums to",
+    f"{PLAIN_WEIGHTS}.map((x, j) => (!mask || mask[i][j] ? x : 0))": "0’s sums to",
     "softmax(query.map((r) => dot(r, q)))": "over the keys that a query may see",
     f"[...{RIGHT_WEIGHTS}].reverse()": "should be softmax(query · key / √d_k)",
     "softmax(keys)": "It stops: keys is not defined.",
@@ -320,7 +320,8 @@ JUDGED = {
 @pytest.mark.parametrize("weights", JUDGED)
 def test_attention_on_lists_is_judged(weights):
     code = WEIGH.replace("WEIGHTS", weights)
-    made = f"new Function('dot', 'softmax', 'mix', {json.dumps(code + ' return attention')})"
+    body = json.dumps(f"{code} return attention")
+    made = f"new Function('dot', 'softmax', 'mix', {body})"
     judged = f"(({{ dot, softmax, mix, judge }}) => judge({made}(dot, softmax, mix)))"
     sentence = in_node("attention-check.js", f"{judged}(it.tools())")["sentence"]
     assert JUDGED[weights] in sentence and bool(JUDGED[weights]) == bool(sentence)
@@ -677,13 +678,11 @@ def test_attention_is_written_in_the_page(near):
         window.run("document.querySelector('attention-check textarea').select()")
         window.call("Input.insertText", text=code)
         window.run(check)
-        found = "document.querySelector('attention-check .told').textContent"
         window.wait(f"{found}.includes({json.dumps(answer)})", 20)
 
+    found = "document.querySelector('attention-check .told').textContent"
     window.run(check)
-    window.wait(
-        f"document.querySelector('attention-check .told').textContent.includes('{wrong}')"
-    )
+    window.wait(f"{found}.includes('{wrong}')", 20)
     tables = "document.querySelectorAll('attention-check table').length"
     assert window.run(tables) == 2
     write("function attention() { for (;;); }", "doesn’t end")

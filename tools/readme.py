@@ -23,10 +23,10 @@ PAGES = ("README.md", "nbs/results.md", "nbs/promises.md")
 # The map's own style, as book/_static/book.css has it on the cover.
 STYLE = """
 text { font-family: sans-serif; fill: #222 } .module { font-family: monospace }
-.module, .section { fill: #666 } .shelf, .times { font-weight: 600 }
+.module { fill: #666 } .times { font-weight: 600 }
 .flow, .skip { fill: none; stroke: #7F7F7F; stroke-width: 1.2 }
 """
-PAPER = '<rect width="950" height="988" fill="#fff"/>'
+PAPER = '<rect x="120" width="820" height="580" fill="#fff"/>'
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
 SEEDS = {
     seed: f"runs/multi30k-en-de-tiny-{tail}/record.json"
