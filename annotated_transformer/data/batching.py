@@ -37,10 +37,12 @@ def collate(pairs: TokenizedPairs, indices: Sequence[int] | np.ndarray) -> Batch
     """The pairs of these indices as one padded batch. Raises: UserError for none."""
     if not len(indices):
         raise UserError("a batch needs at least one pair")
-    src, tgt = zip(*(pairs[i] for i in indices), strict=True)
-    tgt_in = [np.concatenate([[pairs.bos_id], row[:-1]]) for row in tgt]
-    sides = (pad_rows(rows, pad_id=pairs.pad_id) for rows in (src, tgt_in, tgt))
-    return Batch(*sides, pairs.pad_id)
+    sources, targets = zip(*(pairs[i] for i in indices), strict=True)
+    shifted = [np.concatenate([[pairs.bos_id], row[:-1]]) for row in targets]
+    src, tgt_in, tgt_out = (
+        pad_rows(rows, pad_id=pairs.pad_id) for rows in (sources, shifted, targets)
+    )
+    return Batch(src, tgt_in, tgt_out, pairs.pad_id)
 
 # %% ../../nbs/data/batching.ipynb #cell16
 def padding_share(
