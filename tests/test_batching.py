@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from annotated_transformer.data.batching import (
-    batches,
-    collate,
-    padding_share,
-    token_batches,
-)
+from annotated_transformer.data.batching import collate, padding_share, token_batches
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.errors import UserError

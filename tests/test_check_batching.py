@@ -1,4 +1,6 @@
-"""The check of `collate`: each mistake gets its own reason, any right style passes."""
+"""The check of `shift_and_pad`: each mistake gets its own reason, any right style
+passes.
+"""
 
 import re
 
@@ -15,7 +17,7 @@ def pad(rows):
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
 
-def collate(pairs):
+def shift_and_pad(pairs):
     src, tgt = zip(*pairs)
     tgt_in = [[1, *row[:-1]] for row in tgt]
     return pad(src), pad(tgt_in), pad(tgt)
@@ -68,13 +70,13 @@ MISTAKES = [
 def built(source: str):
     names = {}
     exec(source, names)
-    return names["collate"]
+    return names["shift_and_pad"]
 
 
 @pytest.mark.parametrize(("old", "new", "reason"), MISTAKES)
 def test_a_mistake_gets_its_reason(old, new, reason):
     assert RIGHT.count(old), old
-    verdict = check.collate(built(RIGHT.replace(old, new)))
+    verdict = check.shift_and_pad(built(RIGHT.replace(old, new)))
     assert not verdict and re.search(reason, str(verdict)), verdict
 
 
@@ -102,5 +104,5 @@ def write_in_place(pairs):
 
 @pytest.mark.parametrize("part", [built(RIGHT), shift_the_padded, write_in_place])
 def test_any_right_style_passes(part):
-    verdict = check.collate(part)
+    verdict = check.shift_and_pad(part)
     assert verdict, verdict

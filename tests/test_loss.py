@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from annotated_transformer.data.batching import Batch
+from annotated_transformer.data.batch import Batch
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.performance.update import FastObjective

@@ -5,7 +5,7 @@ gradients of the shared embedding.
 import pytest
 import torch
 
-from annotated_transformer.data.batching import Batch
+from annotated_transformer.data.batch import Batch
 from annotated_transformer.model.config import TransformerConfig
 
 peers = pytest.importorskip("benchmarks.speed.peers")

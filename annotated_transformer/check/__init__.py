@@ -15,7 +15,7 @@ from .attention import attention as attention
 from .attention import causal_mask as causal_mask
 from .attention import multi_head_attention as multi_head_attention
 from .attention import padding_mask as padding_mask
-from .batching import collate as collate
+from .batching import shift_and_pad as shift_and_pad
 from .file import CHECKS as CHECKS
 from .file import progress as progress
 from .learning import greedy_search as greedy_search

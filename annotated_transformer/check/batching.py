@@ -1,4 +1,4 @@
-"""The check of `collate`: sentences of any lengths as three matrices, §3.1 and §5.1."""
+"""The check of `shift_and_pad`: sentences of any lengths as matrices, §3.1, §5.1."""
 
 import copy
 from typing import Any
@@ -12,9 +12,9 @@ from .verdict import Part, Wrong, call, check_of, described, require
 Rows = list[list[int]]
 
 
-@check_of("collate")
-def collate(part: Part) -> str:
-    """`collate(pairs)`: the matrices src, tgt_in and tgt_out, (batch, width) each.
+@check_of("shift_and_pad")
+def shift_and_pad(part: Part) -> str:
+    """`shift_and_pad(pairs)`: the matrices src, tgt_in, tgt_out, (batch, width) each.
 
     pairs is a list of (source ids, target ids), each a list that ends in the end token
     2, without a begin token. Shorter rows are filled up with 0 on the right; tgt_in is
@@ -23,11 +23,11 @@ def collate(part: Part) -> str:
     pairs = [([5, 6, 7, EOS], [8, 9, EOS]), ([6, EOS], [9, 8, 7, 5, EOS])]
     for some in (pairs, pairs[::-1], pairs[:1], [([9, EOS], [EOS]), *pairs]):
         given = copy.deepcopy(some)
-        found = call("collate", part, given)
+        found = call("shift_and_pad", part, given)
         require(
             given == some,
-            "collate changes the lists that it is given, and the next epoch reads them "
-            "again: make new lists, `[1, *row[:-1]]`.",
+            "shift_and_pad changes the lists that it is given, and the next epoch "
+            "reads them again: make new lists, `[1, *row[:-1]]`.",
         )
         src, tgt_in, tgt_out = _matrices(found)
         sources, targets = (
@@ -45,8 +45,8 @@ def _matrices(found: Any) -> list[Tensor]:
     count = f"{len(found)} things" if isinstance(found, tuple | list) else ""
     require(
         isinstance(found, tuple | list) and len(found) == 3,
-        "collate should return three matrices, src, tgt_in and tgt_out, and returns "
-        f"{count or described(found)}.",
+        "shift_and_pad should return three matrices, src, tgt_in and tgt_out, and "
+        f"returns {count or described(found)}.",
     )
     for name, each in zip(("src", "tgt_in", "tgt_out"), found, strict=True):
         kind = each.dtype if isinstance(each, Tensor) else "no tensor"

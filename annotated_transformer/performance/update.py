@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
-from ..data.batching import Batch
+from ..data.batch import Batch
 from ..errors import UserError
 from ..model.attention import attention, causal_mask
 from ..model.transformer import Transformer

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..data.batching import Batch
+from ..data.batch import Batch
 
 # %% ../../nbs/training/loss.ipynb #cell16
 def entropy_floor(vocab: int, smoothing: float) -> float:

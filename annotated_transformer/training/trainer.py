@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.batching import Batch, batches, collate, token_batches
+from ..data.batch import Batch
+from ..data.batching import collate, token_batches
+from ..data.stream import batches
 from ..data.tokenized_pairs import TokenizedPairs
 from .schedule import noam, peak_factor
 from .config import RunConfig, TrainingConfig

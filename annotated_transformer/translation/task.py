@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..data.batching import Batch, batches
+from ..data.batch import Batch
 from ..data.pair_tokenizer import PairTokenizer
+from ..data.stream import batches
 from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError, check_kind
 from ..model.memory import check_memory

@@ -21,7 +21,7 @@ from statistics import median
 import torch
 from torch import Tensor, nn
 
-from annotated_transformer.data.batching import Batch
+from annotated_transformer.data.batch import Batch
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.decoding.search import beam, greedy
 from annotated_transformer.model.config import TransformerConfig, preset

@@ -32,7 +32,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from annotated_transformer.cache import Cache
-from annotated_transformer.data.batching import Batch, batches, collate, token_batches
+from annotated_transformer.data.batch import Batch
+from annotated_transformer.data.batching import collate, token_batches
+from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.model.attention import (
     MultiHeadAttention,

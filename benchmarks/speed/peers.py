@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from annotated_transformer.data.batching import Batch
+from annotated_transformer.data.batch import Batch
 from annotated_transformer.interop.marian_export import marian_config
 from annotated_transformer.interop.marian_weights import marian_weights
 from annotated_transformer.model.attention import MultiHeadAttention

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from annotated_transformer.data.batching import Batch
+from annotated_transformer.data.batch import Batch
 from annotated_transformer.performance import update
 from annotated_transformer.performance.update import (
     CPUFunctions,

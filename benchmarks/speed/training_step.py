@@ -24,8 +24,9 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from annotated_transformer.data.batching import Batch, batches
+from annotated_transformer.data.batch import Batch
 from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig

@@ -17,8 +17,10 @@ from torch import nn
 
 from annotated_transformer import load
 from annotated_transformer.check.file import import_file
-from annotated_transformer.data.batching import Batch, batches, collate
+from annotated_transformer.data.batch import Batch
+from annotated_transformer.data.batching import collate
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.training.schedule import adam, noam, peak_factor
