@@ -27,7 +27,6 @@ def simple_self_attention(
     return weights @ x, weights
 
 # %% ../../nbs/before/self_attention.ipynb #00000011
-#| code-fold: true
 class SelfAttention(nn.Module):
     """softmax(Q Kᵀ / √d_k) V with a query, a key and a value for each position.
 

@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 # %% ../../nbs/model/attention.ipynb #cell9
-#| code-fold: true
 def attention(
     query: Float[Tensor, "*batch query d_k"],
     key: Float[Tensor, "*batch key d_k"],
@@ -34,7 +33,6 @@ def attention(
     return weights @ value, weights
 
 # %% ../../nbs/model/attention.ipynb #cell27
-#| code-fold: true
 def padding_mask(
     ids: Int[Tensor, "batch key"], pad_id: int
 ) -> Bool[Tensor, "batch 1 1 key"]:
@@ -42,7 +40,6 @@ def padding_mask(
     return (ids != pad_id)[:, None, None, :]
 
 # %% ../../nbs/model/attention.ipynb #cell30
-#| code-fold: true
 def causal_mask(
     n: int, device: torch.device | None = None
 ) -> Bool[Tensor, "query key"]:
@@ -57,7 +54,6 @@ def split_heads(
     return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
 # %% ../../nbs/model/attention.ipynb #cell56
-#| code-fold: true
 class MultiHeadAttention(nn.Module):
     """h attentions side by side on learned projections, §3.2.2.
 

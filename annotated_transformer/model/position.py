@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from ..errors import UserError
 
 # %% ../../nbs/model/position.ipynb #cell7
-#| code-fold: true
 def sinusoids(n: int, d_model: int) -> Float[Tensor, "n d_model"]:
     """Sines in the even columns and cosines in the odd ones, §3.5.
 
