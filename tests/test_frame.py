@@ -122,15 +122,6 @@ def test_a_fold_is_named_by_what_is_in_it():
     assert shown["metadata"]["mystnb"]["code_prompt_show"] == "Imports, and clocks"
 
 
-def test_a_folded_definition_is_the_packages_form():
-    *_, shown = rendered(
-        "#| default_exp model.attention",
-        "#| export\n#| code-fold: true\ndef attention(): ...",
-    )
-    title = shown["metadata"]["mystnb"]["code_prompt_show"]
-    assert title == "How the package writes attention"
-
-
 def test_an_exported_cell_says_where_it_went():
     cells = rendered(
         "#| default_exp model.attention",

@@ -15,7 +15,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 # %% ../../nbs/model/embedding.ipynb #cell7
-#| code-fold: true
 class Embedding(nn.Module):
     """A vector for each token, scaled by √d_model on the way in, §3.4."""
 

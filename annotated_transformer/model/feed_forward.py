@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 # %% ../../nbs/model/feed_forward.ipynb #cell5
-#| code-fold: true
 class FeedForward(nn.Module):
     """max(0, x W_1 + b_1) W_2 + b_2 at each position alone, equation (2)."""
 

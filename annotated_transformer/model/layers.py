@@ -16,7 +16,6 @@ from .config import StackConfig, TransformerConfig
 from .feed_forward import FeedForward
 
 # %% ../../nbs/model/layers.ipynb #cell15
-#| code-fold: true
 class AddNorm(nn.Module):
     """LayerNorm(x + Dropout(Sublayer(x))): what surrounds each sub-layer, §3.1, §5.4.
 
@@ -37,7 +36,6 @@ class AddNorm(nn.Module):
         return self.norm(x + self.dropout(sublayer_output))
 
 # %% ../../nbs/model/layers.ipynb #cell20
-#| code-fold: true
 class EncoderLayer(nn.Module):
     """Self-attention, then the feed-forward network (§3.1, left half of Figure 1)."""
 
@@ -60,7 +58,6 @@ class EncoderLayer(nn.Module):
         return self.after_feed_forward(x, self.feed_forward(x))
 
 # %% ../../nbs/model/layers.ipynb #cell28
-#| code-fold: true
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the source, feed-forward network.
 
@@ -116,7 +113,6 @@ class DecoderLayer(nn.Module):
         return self.after_feed_forward(y, self.feed_forward(y))
 
 # %% ../../nbs/model/layers.ipynb #cell37
-#| code-fold: true
 class Encoder(nn.Module):
     """N encoder layers, one after the other; no norm after the last."""
 
@@ -136,7 +132,6 @@ class Encoder(nn.Module):
         return x
 
 # %% ../../nbs/model/layers.ipynb #cell39
-#| code-fold: true
 class Decoder(nn.Module):
     """N decoder layers, one after the other; no norm after the last."""
 

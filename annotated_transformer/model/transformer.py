@@ -22,7 +22,6 @@ from .layers import Decoder, Encoder
 from .position import LearnedPositions, SinusoidalPositions
 
 # %% ../../nbs/model/transformer.ipynb #cell11
-#| code-fold: true
 class Transformer(nn.Module):
     """Figure 1 of the paper: source and target ids to a score for each next token."""
 

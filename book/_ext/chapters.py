@@ -95,7 +95,7 @@ def split_directives(source: str) -> tuple[dict[str, str], str]:
 def metadata(directives: dict[str, str], body: str = "") -> dict:
     """The tags and settings by which myst-nb does what the directives ask for.
 
-    A fold is named by the comment that its cell begins with, or by what it exports.
+    A fold is named by the comment that its cell begins with.
     """
     switches = ("echo", "eval")
     off = {name for name in switches if directives.get(name) == "false"}
@@ -112,18 +112,10 @@ def metadata(directives: dict[str, str], body: str = "") -> dict:
         "image": {"alt": directives["fig-alt"]} if "fig-alt" in directives else {},
     }
     settings = {key: value for key, value in settings.items() if value}
-    if wanted["hide-input"] and (title := fold_title(directives, body)):
+    if wanted["hide-input"] and (title := re.match(r"# (.+)", body)):
         for way in ("show", "hide"):
-            settings[f"code_prompt_{way}"] = title
+            settings[f"code_prompt_{way}"] = title[1]
     return {**result, **({"mystnb": settings} if settings else {})}
-
-
-def fold_title(directives: dict[str, str], body: str) -> str:
-    """What a folded cell is called."""
-    if title := re.match(r"# (.+)", body):
-        return title[1]
-    name = next(iter(public_names(body)), "") if "export" in directives else ""
-    return f"How the package writes {name}" if name else ""
 
 
 def badge(module: str, source: str) -> str:
