@@ -40,7 +40,7 @@ from annotated_transformer.interop.marian_weights import sines_first
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.pretrained import find_model
 from annotated_transformer.training.recipes import recipe
-from annotated_transformer.training.trainer import validation_loss
+from annotated_transformer.training.sentence_pairs import validation_loss
 from annotated_transformer.translation.prepared_data import InitFrom
 from annotated_transformer.translation.task import fine_tuning_recipe, prepare
 

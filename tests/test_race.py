@@ -18,7 +18,7 @@ from annotated_transformer.training.checkpoint import load_checkpoint, save_mode
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.trainer import train_translation
+from annotated_transformer.training.sentence_pairs import train_translation
 from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 
 TEXTS = phrasebook("en", "de", "train", 300)

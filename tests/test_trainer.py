@@ -35,12 +35,9 @@ from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.distributed import World
 from annotated_transformer.training.recipes import Recipe, recipe
 from annotated_transformer.training.run import Run, fit
+from annotated_transformer.training.sentence_pairs import validation_loss
 from annotated_transformer.training.signals import stop_requests
-from annotated_transformer.training.trainer import (
-    accumulate_gradient,
-    train,
-    validation_loss,
-)
+from annotated_transformer.training.trainer import accumulate_gradient, train
 from annotated_transformer.translation import task as tasks
 from annotated_transformer.translation.task import prepare
 

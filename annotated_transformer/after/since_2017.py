@@ -34,7 +34,7 @@ from ..model.position import rows_of, sinusoids
 from ..model.transformer import Transformer, initialise
 from ..training.schedule import adam
 from ..training.config import TrainingConfig
-from ..training.trainer import paper_schedule
+from ..training.sentence_pairs import paper_schedule
 
 # %% ../../nbs/after/since_2017.ipynb #s17-exchange
 Model = Transformer | LanguageModel  # what parts are exchanged in

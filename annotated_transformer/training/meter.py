@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..errors import UserError
-from .trainer import Update
+from .update import Update
 
 if TYPE_CHECKING:
     from .run import Run

@@ -30,7 +30,8 @@ from .meter import Meter, check_finite
 from .run_state import Progress, checkpoint_of, resume, save
 from .signals import stop_requests
 from .task import Task
-from .trainer import Update, average_weights, train
+from .trainer import average_weights, train
+from .update import Update
 
 OWN = "run.json log.jsonl checkpoints model data tensorboard curves.png".split()
 

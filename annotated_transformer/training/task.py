@@ -14,7 +14,7 @@ from .checkpoint import Savable
 from .config import RunConfig
 from .meter import check_finite
 from .schedule import cosine
-from .trainer import ModelWithLoss, clipped_adamw, train
+from .trainer import train
 
 Position = tuple[int, int]  # epoch, and how many of its batches are taken
 SummedLoss = Callable[[Any], float]  # of a batch, over all processes
@@ -55,6 +55,31 @@ def numbered(
     done = start[0] * each + start[1]
     for number, batch in enumerate(islice(batches, done, None), done + 1):
         yield divmod(number, each), batch
+
+
+class ModelWithLoss(nn.Module):
+    """A model and the loss of its batches as one module, which `train` calls."""
+
+    def __init__(self, model: nn.Module, loss: Callable[[nn.Module, Any], Tensor]):
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, batch: Any) -> Tensor:
+        """The loss of a batch, summed."""
+        return self.loss(self.model, batch)
+
+
+def clipped_adamw(
+    model: nn.Module, peak: float, max_norm: float = 1.0
+) -> torch.optim.AdamW:
+    """AdamW with a weight decay of 0.01, which first clips the gradient to a length."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=0.01)
+
+    def clip(*_: Any) -> None:
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+
+    optimizer.register_step_pre_hook(clip)
+    return optimizer
 
 
 class Task:

@@ -24,8 +24,9 @@ from ..training.log import Report, print_line
 from ..training.recipes import Recipe
 from ..training.run import Run, lock_folder, ready_folder
 from ..training.schedule import adam
+from ..training.sentence_pairs import paper_schedule, validation_loss
 from ..training.task import Position, Task
-from ..training.trainer import paper_schedule, seed_update, validation_loss
+from ..training.update import seed_update
 from .prepared_data import InitFrom, check_pairs, prepare_data
 
 Pairs = Iterable[tuple[str, str]]

@@ -49,12 +49,12 @@ from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.recipes import Recipe
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.trainer import (
+from annotated_transformer.training.sentence_pairs import (
     paper_schedule,
-    seed_update,
     train_translation,
     validation_loss,
 )
+from annotated_transformer.training.update import seed_update
 from annotated_transformer.translation.prepared_data import prepare_data
 from annotated_transformer.translation.table3 import scaled_down_recipe, variation
 from annotated_transformer.translation.translator import Translator

@@ -39,7 +39,10 @@ from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.trainer import train_translation, validation_loss
+from annotated_transformer.training.sentence_pairs import (
+    train_translation,
+    validation_loss,
+)
 from annotated_transformer.translation.constrained import WellFormed
 from annotated_transformer.translation.parsing import (
     PCFG,

@@ -37,7 +37,8 @@ from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.trainer import Update, train_translation
+from annotated_transformer.training.sentence_pairs import train_translation
+from annotated_transformer.training.update import Update
 from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, save
