@@ -8,23 +8,22 @@ __all__ = ['merge', 'learn_merges', 'apply_merges', 'train_bpe', 'train_tokenize
 # %% ../../nbs/data/tokenizer.ipynb #cell2
 #| code-fold: true
 # What the package's module imports
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
 
 from tokenizers import Tokenizer, trainers
 
 from annotated_transformer.data.pair_tokenizer import (
     PairTokenizer,
     empty_tokenizer,
-    moses_tokenize,
+    training_texts,
 )
-from .tidying import tidied
 from annotated_transformer.data.tokenizer_files import (
     SPECIAL,
     check_learned,
     check_vocab_size,
 )
-from ..errors import UserError
 
 # %% ../../nbs/data/tokenizer.ipynb #cell7
 def merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
@@ -38,6 +37,7 @@ def merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
     return tuple(joined)
 
 # %% ../../nbs/data/tokenizer.ipynb #cell10
+#| code-fold: true
 def learn_merges(
     counts: dict[tuple[str, ...], int], steps: int
 ) -> list[tuple[str, str]]:
@@ -45,28 +45,17 @@ def learn_merges(
 
     A word is a tuple of symbols. Stops early when no pair occurs twice.
     """
-    words, weights = dict(enumerate(counts)), list(counts.values())
-    frequency: Counter[tuple[str, str]] = Counter()
-    where: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    merges: list[tuple[str, str]] = []
-
-    def count(i: int, sign: int) -> None:
-        for pair in zip(words[i], words[i][1:], strict=False):
-            frequency[pair] += sign * weights[i]
-            where[pair].add(i)
-
-    for i in words:
-        count(i, 1)
+    words, merges = list(counts.items()), []
     for _ in range(steps):
-        best = max(frequency, key=lambda pair: (frequency[pair], pair), default=None)
-        if best is None or frequency[best] < 2:
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, count in words:
+            for pair in pairwise(word):
+                pairs[pair] += count
+        best = max(pairs, key=lambda pair: (pairs[pair], pair), default=("", ""))
+        if pairs[best] < 2:
             break
         merges.append(best)
-        for i in where.pop(best):
-            count(i, -1)
-            words[i] = merge(words[i], best)
-            count(i, 1)
-        del frequency[best]
+        words = [(merge(word, best), count) for word, count in words]
     return merges
 
 # %% ../../nbs/data/tokenizer.ipynb #cell14
@@ -78,12 +67,10 @@ def apply_merges(
     `ranks` gives each merge its position in the order learned.
     """
     stages = [word]
-    while True:
-        known = [pair for pair in zip(word, word[1:], strict=False) if pair in ranks]
-        if not known:
-            return stages
+    while known := [pair for pair in pairwise(word) if pair in ranks]:
         word = merge(word, min(known, key=ranks.__getitem__))
         stages.append(word)
+    return stages
 
 # %% ../../nbs/data/tokenizer.ipynb #cell24
 def train_bpe(
@@ -129,21 +116,7 @@ def train_tokenizer(
     Raises: UserError for no pairs, a vocabulary too small for the characters, or an
     iterator where two passes are needed.
     """
-    if not joint and iter(pairs) is pairs:
-        raise UserError(
-            "separate vocabularies need two passes: give a list or a corpus, not an "
-            "iterator"
-        )
-
-    def texts(*sides: int) -> Iterator[str]:
-        for pair in pairs:
-            for side in sides:
-                text, lang = pair[side], (src_lang, tgt_lang)[side]
-                if tidy and side == 0:
-                    text = tidied(text)
-                yield moses_tokenize([text], lang, lowercase)[0] if moses else text
-
-    passes = [texts(0, 1)] if joint else [texts(0), texts(1)]
-    trained = [train_bpe(each, vocab_size, moses, lowercase) for each in passes]
-    sides = trained[0], trained[-1]
-    return PairTokenizer(*sides, src_lang, tgt_lang, moses, lowercase, tidy)
+    langs, style = (src_lang, tgt_lang), (moses, lowercase, tidy)
+    passes = training_texts(pairs, langs, joint, *style)
+    sides = [train_bpe(each, vocab_size, moses, lowercase) for each in passes]
+    return PairTokenizer(sides[0], sides[-1], *langs, *style)
