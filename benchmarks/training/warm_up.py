@@ -74,13 +74,14 @@ def learn(
         }
         src = torch.stack([words[seed] for *_, seed in runs])
         with sdpa_kernel(SDPBackend.MATH):
-            gradients, values = of_each(stacks, buffers, src)
+            plain = {name: stack.detach() for name, stack in stacks.items()}
+            gradients, values = of_each(plain, buffers, src)
         rates = torch.tensor([rate(step, peak, way) for peak, way, _ in runs])
         found.append(torch.stack(values))
         move(optimizer, stacks, gradients, rates)
         if step % EVERY == 0:
             print(f"update {step}", file=sys.stderr)
-    losses, right = torch.stack(found, dim=-1).detach()
+    losses, right = torch.stack(found, dim=-1)
     return losses, right
 
 
