@@ -4,7 +4,7 @@ the learning rate, with a warm-up of 40 updates and without, with three seeds.
     python -m benchmarks.training.warm_up
 
 Without means at the peak from the first update on, and falling alike from update 40.
-The 24 models are stacked, and learn at the same time. Takes two minutes of one core
+The 24 models are stacked, and learn at the same time. Takes three minutes of one core
 and writes results/training/warm-up.json, which nbs/training/schedule.ipynb shows.
 """
 
