@@ -4,9 +4,11 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from annotated_transformer.training.schedule import adam, noam
+from benchmarks.training import warm_up
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,23 @@ def test_adam_has_the_papers_constants_and_follows_its_formula():
         optimizer.param_groups[0]["lr"], layer.weight.grad = 0.01, gradient
         optimizer.step()
     assert torch.allclose(w, layer.weight, atol=1e-12)
+
+
+def test_stacked_runs_are_those_of_one_model():
+    """Each goes its own rate, as if it were alone."""
+    peak, way, seed = run = 0.003, "without", 1
+    losses, right = warm_up.learn([(0.01, "with", 1), run], updates=3)
+    model, draw = warm_up.fresh(seed), torch.Generator().manual_seed(seed)
+    optimizer, found = adam(model), []
+    for step in range(1, 4):
+        src = torch.randint(4, 14, (32, 5), generator=draw)
+        tgt = src.flip(1)
+        scores = model(src, F.pad(tgt[:, :-1], (1, 0), value=1))
+        loss = F.cross_entropy(scores.flatten(0, 1), tgt.flatten())
+        optimizer.param_groups[0]["lr"] = warm_up.rate(step, peak, way)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    assert losses[1].tolist() == pytest.approx(found, rel=1e-3)
+    assert losses[0, 1] != pytest.approx(found[1], rel=1e-3) and right.shape == (2, 3)

@@ -44,7 +44,7 @@
   const told = (state) => {
     const heights = walk(state).map(height);
     const [start, end] = [heights[0], heights[STEPS]];
-    const number = (x) => (x < 1000 ? x.toFixed(2) : "more than 1,000");
+    const number = (x) => (x < 1 ? x.toFixed(3) : x < 1000 ? x.toFixed(2) : "more than 1,000");
     const ends = `After ${STEPS} steps the loss is ${number(end)}, from ${start.toFixed(2)} at the start.`;
     if ("rate" in state) return end > start ? `${ends} Each step lands higher on the other side.` : ends;
     const climb = Math.max(...heights.slice(1)) / start;
