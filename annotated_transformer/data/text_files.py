@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import resources
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from ..errors import UserError
 
@@ -45,8 +45,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
         yield from decoded_lines(file, path)
 
 
-def decoded_lines(file: IO[bytes] | BufferedIOBase, name: str | Path) -> Iterator[str]:
-    """The lines of an open file of this name, as they come.
+def decoded_lines(file: Any, name: str | Path) -> Iterator[str]:
+    """The lines of an open file of bytes, which has this name, as they come.
 
     Raises: UserError that names the line, as `read_lines`.
     """
