@@ -178,7 +178,6 @@ def plot_curves(
     ax: Axes,
     curves: dict[str, dict[float, float]],
     *,
-    dashed: Sequence[str] = (),
     markers: str = "os^Dv",
 ) -> None:
     """Draw named curves (x to y) in the house style, each in its own colour and with
@@ -186,12 +185,8 @@ def plot_curves(
     """
     house_style(ax)
     for number, (name, curve) in enumerate(curves.items()):
-        marker = (
-            markers[number % len(markers)] if markers and name not in dashed else ""
-        )
-        line = (
-            "--" if name in dashed else "-" if markers else DASHES[number % len(DASHES)]
-        )
+        marker = markers[number % len(markers)] if markers else ""
+        line = "-" if markers else DASHES[number % len(DASHES)]
         style = {"linestyle": line, "linewidth": 1.6, "marker": marker, "markersize": 4}
         ax.plot(list(curve), list(curve.values()), label=name, **style)
     if len(curves) > 1:
@@ -240,16 +235,8 @@ def lines(
     return figure
 
 
-def curves(
-    panels: dict[str, dict[str, dict[float, float]]],
-    y_name: str,
-    *,
-    log: bool = False,
-    limits: tuple[float, float] | None = None,
-) -> Figure:
-    """Named curves (x to y) in one panel for each named x axis; `log` makes these
-    logarithmic, `limits` are for y.
-    """
+def curves(panels: dict[str, dict[str, dict[float, float]]], y_name: str) -> Figure:
+    """Named curves (x to y) in one panel for each named x axis."""
     size = (4.0 + 2.0 * len(panels), 3.2)
     figure, grid = plt.subplots(
         1, len(panels), figsize=size, layout="constrained", sharey=True, squeeze=False
@@ -257,9 +244,7 @@ def curves(
     for ax, (x_name, named) in zip(grid[0], panels.items(), strict=True):
         plot_curves(ax, named)
         ax.set(xlabel=x_name)
-        if log:
-            log_ticks(ax, sorted({x for curve in named.values() for x in curve}))
-    grid[0][0].set(ylabel=y_name, ylim=limits)
+    grid[0][0].set(ylabel=y_name)
     return figure
 
 
@@ -268,7 +253,6 @@ def growth_panels(
     x_name: str,
     *,
     guides: Sequence[int] = (1, 2),
-    dashed: Sequence[str] = (),
 ) -> Figure:
     """Named curves (x to y) by the panel's y axis, log–log; guide lines begin at the
     panel's lower left corner.
@@ -277,7 +261,7 @@ def growth_panels(
         1, len(panels), figsize=(7.4, 3.3), layout="constrained", squeeze=False
     )
     for ax, (y_name, named) in zip(grid[0], panels.items(), strict=True):
-        plot_curves(ax, named, dashed=dashed)
+        plot_curves(ax, named)
         ax.set(xscale="log", yscale="log", xlabel=x_name, ylabel=y_name)
         slope_guides(ax, guides)
     return figure
@@ -297,12 +281,8 @@ def slope_guides(ax: Axes, slopes: Sequence[int]) -> None:
     ax.set(xlim=(left, right), ylim=(low, high))
 
 
-def training_curves(
-    records: Sequence[dict[str, Any]], *, marks: dict[str, float] | None = None
-) -> Figure:
-    """Training and validation loss over updates, with the learning rate below; `marks`
-    are named levels of loss.
-    """
+def training_curves(records: Sequence[dict[str, Any]]) -> Figure:
+    """Training and validation loss over updates, with the learning rate below."""
     figure, (upper, lower) = plt.subplots(
         2,
         1,
@@ -319,8 +299,6 @@ def training_curves(
         colour = COLOURS["blue"] if event == "update" else COLOURS["vermillion"]
         steps, losses = [r["step"] for r in chosen], [r["loss"] for r in chosen]
         upper.plot(steps, losses, style, color=colour, markersize=4, label=name)
-    for name, level in (marks or {}).items():
-        upper.axhline(level, color=COLOURS["grey"], linestyle=":", label=name)
     updates = [record for record in records if record["event"] == "update"]
     lower.plot(
         [r["step"] for r in updates], [r["lr"] for r in updates], color=COLOURS["green"]
@@ -333,30 +311,8 @@ def training_curves(
     return figure
 
 
-def grouped_bars(
-    names: Sequence[str],
-    series: dict[str, Sequence[float]],
-    x_name: str,
-    y_name: str,
-    *,
-    title: str = "",
-) -> Figure:
-    """One group of bars for each name, one bar in it for each series."""
-    figure, ax = axes(6.4, 3.0)
-    width = 0.8 / len(series)
-    for number, (label, values) in enumerate(series.items()):
-        positions = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
-        ax.bar(positions, values, width=0.9 * width, label=label)
-    ax.set_xticks(range(len(names)), names)
-    ax.set(xlabel=x_name, ylabel=y_name, title=title)
-    ax.grid(False, axis="x")
-    if len(series) > 1:
-        ax.legend(frameon=False)
-    return figure
-
-
 def shares(
-    bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = "", title: str = ""
+    bars: dict[str, dict[str, float]], y_name: str, *, x_name: str = ""
 ) -> Figure:
     """One stacked bar for each thing; the inner dictionaries name the parts, the same
     ones for each bar.
@@ -368,7 +324,7 @@ def shares(
         heights = np.array([bars[name][part] for name in names], dtype=float)
         ax.bar(names, heights, bottom=bottom, width=0.6, label=part)
         bottom += heights
-    ax.set(xlabel=x_name, ylabel=y_name, title=title)
+    ax.set(xlabel=x_name, ylabel=y_name)
     ax.grid(False, axis="x")
     ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

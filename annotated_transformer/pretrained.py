@@ -195,7 +195,6 @@ class PretrainedModel:
 class SavedModel:
     """A model that lies in a folder, before its weights are read."""
 
-    name: str
     folder: Path
     json: dict[str, Any]
 
@@ -258,7 +257,7 @@ def find_model(name: str | Path, revision: str | None = None) -> SavedModel:
             f"{folder} holds a model of type {model_type!r}: "
             f"{nearest(model_type, HOMES)}"
         )
-    return SavedModel(str(name), folder, config)
+    return SavedModel(folder, config)
 
 
 def load(

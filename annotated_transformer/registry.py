@@ -2,8 +2,8 @@
 makes the engines of a search and the faster objective.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ class ModelType:
     its training, from sizes as `model.config_class` and settings as `training`. `data`
     says what data may be, the default first; `decided` names the sizes that they
     decide; `about` says what is held out and measured; `example` has data of one's own
-    and a setting. `commands` are functions of an opened model, which yield lines or
-    return a `Task`: their docstring is the help, their parameters are the options.
+    and a setting. `commands` are functions of an opened model by name, which yield
+    lines or return a `Task`: the docstring is the help, the parameters the options.
     """
 
     model: Any
@@ -34,7 +34,7 @@ class ModelType:
     decided: tuple[str, ...] = ()
     about: str = ""
     example: tuple[str, str] = ("", "")
-    commands: tuple[Callable[..., Any], ...] = ()
+    commands: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -56,10 +56,10 @@ MAKERS: dict[str, str | Callable[..., Any]] = {}
 
 def make(name: str, *parts: Any) -> Any:
     """What the maker of this name makes of some parts."""
-    return named(MAKERS[name])(*parts)
+    return resolved(MAKERS[name])(*parts)
 
 
-def named(home: Any) -> Any:
+def resolved(home: Any) -> Any:
     """What "module:NAME" stands for in this package; anything else is itself."""
     if not isinstance(home, str):
         return home
@@ -82,6 +82,6 @@ def model_type(name: str) -> ModelType:
     """The record of a model type. Raises: UserError for an unknown one."""
     if name not in HOMES:
         raise UserError(f"unknown model type {name!r}: {nearest(name, HOMES)}")
-    entry = named(HOMES[name])
+    entry = resolved(HOMES[name])
     HOMES[name] = home = entry if isinstance(entry, ModelType) else ModelType(entry)
     return home

@@ -307,10 +307,7 @@ def phrases(corpus: str, split: str) -> Side:
 
 
 def table_3() -> Iterator[Comparison]:
-    """The rows of Table 3, which all have base's settings but for their one change.
-
-    Only big has several.
-    """
+    """The rows of Table 3: base's settings with one change, big's with several."""
     runs = read_runs("paper/table3.jsonl")
     factor = scaled_down_recipe(variations()["base"]).training.lr_factor
     runs = [r | {"rate": factor, "loss": log(r["perplexity"])} for r in runs]
@@ -353,23 +350,18 @@ def verdicts() -> Record:
     return found
 
 
-def new_reasons(found: Record, listed: Record) -> list[str]:
-    """The reasons that the list doesn't have yet."""
-    return [
-        f"{name}: {reason}"
-        for name, each in found.items()
-        for reason in each["unfair"]
-        if reason not in listed.get(name, {}).get("unfair", [])
-    ]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Judge, and write the list; new reasons only if they are admitted."""
     parser = command_line(__doc__)
     parser.add_argument("--admit", action="store_true", help="put new reasons on it")
     asked = parser.parse_args(arguments)
-    found = verdicts()
-    new = new_reasons(found, load(PLACE).get("comparisons", {}))
+    found, listed = verdicts(), load(PLACE).get("comparisons", {})
+    new = [
+        f"{name}: {reason}"
+        for name, each in found.items()
+        for reason in each["unfair"]
+        if reason not in listed.get(name, {}).get("unfair", [])
+    ]
     if new and not asked.admit:
         sys.exit("\n".join(["new reasons (--admit puts them on the list):", *new]))
     for name, each in found.items():

@@ -3,12 +3,11 @@
 Fair means: each setting was tried at several values and the winner lies inside its
 grid, all sides had as many trials and were tuned on the same task, all made the same
 passes over the data, or as many updates where the data differ, and each has three seeds
-or more. `benchmarks.comparisons` reads the comparisons of the chapters from
-their records.
+or more.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
@@ -55,13 +54,10 @@ def unfair(comparison: Comparison) -> list[str]:
     reasons = [] if len(comparison.sides) > 1 else ["there is one side alone"]
     for side in comparison.sides:
         reasons += [*_grid(side), *_edges(side), *_seeds(side)]
-    kinds: dict[str, Callable[[Side], Value | None]] = {
-        "trials": lambda side: side.trials,
-        "tasks of tuning": lambda side: side.tuned_on,
-        comparison.unit: lambda side: side.passes,
-    }
-    for kind, value in kinds.items():
-        reasons += _difference(comparison, kind, value)
+    kinds = {"trials": "trials", "tasks of tuning": "tuned_on"}
+    for kind, name in (kinds | {comparison.unit: "passes"}).items():
+        values = {side.name: getattr(side, name) for side in comparison.sides}
+        reasons += _difference(kind, values)
     return reasons
 
 
@@ -103,16 +99,12 @@ def _seeds(side: Side) -> Iterator[str]:
         yield f"{side.name} has {len(side.scores)} scores where {expected} belong"
 
 
-def _difference(
-    comparison: Comparison, kind: str, value: Callable[[Side], Value | None]
-) -> list[str]:
+def _difference(kind: str, values: Mapping[str, Value | None]) -> Iterator[str]:
     """The reason, if this value isn't the same for all sides that have it."""
-    found = {side.name: value(side) for side in comparison.sides}
-    there = {name: each for name, each in found.items() if each is not None}
-    if len(set(there.values())) < 2:
-        return []
-    told = ", ".join(f"{name} {_words([each])}" for name, each in there.items())
-    return [f"{kind} differ: {told}"]
+    there = {name: value for name, value in values.items() if value is not None}
+    if len(set(there.values())) > 1:
+        told = ", ".join(f"{name} {_words([value])}" for name, value in there.items())
+        yield f"{kind} differ: {told}"
 
 
 # -- a table ---------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def check_row(text: str, digits: int, name: str) -> None:
         raise UserError(f"{name} is {text!r:.40}: write {digits} digits")
 
 
-def new_task(
+def sorter_task(
     data: str | Path, config: SorterConfig, training: SorterTraining, root: Any
 ) -> SorterTask:
     """A new sorter; the last tenth of the rows is held out."""
@@ -170,12 +170,12 @@ def sort(model: Sorter, texts: Lines) -> Iterator[str]:
 
 MODEL_TYPE = ModelType(
     Sorter,
-    new_task,
+    sorter_task,
     SorterTraining(),
     data="random, or a file with a row of digits on each line",
     about="The last tenth of the rows is held out.",
     example=("rows.txt", "digits=12"),
-    commands=(sort,),
+    commands={"sort": sort},
 )
 register("digit-sorter", MODEL_TYPE, "Sort digits: random ones, or your own.")
 

@@ -1,4 +1,4 @@
-"""data/augmentation: pairs varied as people vary them, the same on both sides."""
+"""The everyday model's pairs, varied as people vary them, the same on both sides."""
 
 import re
 from collections import Counter
@@ -6,20 +6,22 @@ from random import Random
 
 import pytest
 
-from annotated_transformer.data import augmentation
-from annotated_transformer.data.augmentation import (
+from annotated_transformer.data.near_copies import split_pairs
+from benchmarks.paper import augmentation
+from benchmarks.paper.augmentation import (
     SLIPS,
     Names,
     augmented,
+    everyday_pairs,
     exchange_names,
     exchange_numbers,
     frames,
     joined,
     names,
+    read_table,
     title_case,
     typo,
 )
-from annotated_transformer.data.text_files import read_table
 
 EN_DE = ("en", "de")
 KINDS = ("female", "male", "surname", "city")
@@ -226,3 +228,44 @@ def test_only_whole_sentences_are_joined():
     clauses = [("He left.", "Er ging."), ("Dogs bark.", "Hunde bellen.")]
     found = {joined(clauses, Random(seed)) for seed in range(20)}
     assert found == {("He left. Dogs bark.", "Er ging. Hunde bellen.")}
+
+
+SOME = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
+WORDS = [(f"word{a} is {b}.", f"{b} ist {a}.") for a in SOME for b in SOME]
+PHRASES = [("a phrase", "ein Satz"), ("May 5", "5. Mai"), ("at noon", "mittags")] * 60
+
+
+@pytest.fixture
+def toy_corpora(monkeypatch):
+    """Tatoeba and the phrasebook in small; some phrases are held-out sentences."""
+    held = [p for name in ("val", "test") for p in split_pairs(WORDS, name, EN_DE)]
+    assert held, "the toy is too small"
+
+    def load_corpus(name, split, *langs):
+        if name == "phrasebook":
+            return [*held, *PHRASES]
+        return list(split_pairs(WORDS, split, EN_DE))
+
+    monkeypatch.setattr(augmentation, "load_corpus", load_corpus)
+    return held
+
+
+def test_phrases_come_after_every_fourth_pair_and_are_no_copies(toy_corpora):
+    mixed, plain = list(everyday_pairs(EN_DE)), list(split_pairs(WORDS, "train", EN_DE))
+    assert [pair for pair in mixed if pair in WORDS] == plain
+    assert mixed[4::5] == PHRASES[: len(plain) // 4]
+    assert not set(toy_corpora) & set(mixed)
+
+
+def test_the_command_writes_both_splits_line_by_line(toy_corpora, tmp_path):
+    augmentation.main([str(tmp_path / "pairs")])
+    train, val = (
+        [
+            (tmp_path / "pairs" / f"{split}.{lang}").read_text("utf-8").splitlines()
+            for lang in EN_DE
+        ]
+        for split in ("train", "val")
+    )
+    assert len(train[0]) == len(train[1]) > 3 * len(WORDS)
+    assert list(zip(*val, strict=True)) == list(split_pairs(WORDS, "val", EN_DE))
+    assert len(set(zip(*train, strict=True))) > len(WORDS)

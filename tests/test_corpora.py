@@ -20,7 +20,7 @@ import pytest
 from annotated_transformer.data import corpora as corpora_module
 from annotated_transformer.data import published_files
 from annotated_transformer.data.corpora import load_corpus, named_corpora, stream_pairs
-from annotated_transformer.data.near_copies import NearCopies, sketch, split_pairs
+from annotated_transformer.data.near_copies import NearCopies, sketch
 from annotated_transformer.data.pairs import parallel_files, parallel_prefix
 from annotated_transformer.data.published_files import (
     DataFile,
@@ -101,9 +101,12 @@ def test_uneven_files_name_both_counts(tmp_path, pair):
         (b"Eins.\nZwei\xe4.\nDrei.\n", "bad, line 2: not UTF-8"),
         (
             packed(b"Eins.\nZwei.\nDrei.\n" * 1000)[:-9],
-            "bad: damaged after line",
+            "bad can't be read: .*; take another copy",
         ),
-        (packed(b"Eins.\n")[:-8] + b"\0" * 8, "bad: damaged after line"),
+        (
+            packed(b"Eins.\n")[:-8] + b"\0" * 8,
+            "bad can't be read: .*; take another copy",
+        ),
     ],
 )
 def test_faults_in_a_file_are_named(tmp_path, pair, text, message):
@@ -171,14 +174,6 @@ def test_real_corpora_have_the_pairs_that_the_table_states(name, data_root):
             assert count == sizes.get(f"{split} {pair}", sizes.get(split)), label
 
 
-SIMPLE = [
-    ("Tom failed.", "Tom versagte."),
-    ("Mary failed.", "Maria versagte."),
-    ("He has failed in 2018.", "Er hat 2018 versagt."),
-    ("We live in Boston.", "Wir wohnen in Boston."),
-]
-
-
 def test_a_sketch_masks_names_numbers_and_endings():
     assert sketch("Tom laughed.", "en") == {"@", "laugh"}
     one = "In 2018 Tom's sister flew to Rome."
@@ -202,19 +197,6 @@ def test_near_copies_share_three_quarters_of_the_words():
     assert 0 < sum(found) < len(found)
 
 
-def test_mixed_pairs_come_after_every_fourth_and_are_no_copies():
-    pairs = [
-        (f"word{a} is {b}.", f"{b} ist {a}.") for a in "abcdefg" for b in "hijklmn"
-    ]
-    extra = [("a phrase", "ein Satz"), *SIMPLE] * 20
-    held = [p for name in ("val", "test") for p in split_pairs(pairs, name, EN_DE)]
-    assert held, "the toy is too small"
-    mixed = list(split_pairs(pairs, "train", EN_DE, [*held, *extra]))
-    plain = list(split_pairs(pairs, "train", EN_DE))
-    assert [pair for pair in mixed if pair in pairs] == plain
-    assert mixed[4::5] == extra[: len(plain) // 4] and not set(held) & set(mixed)
-
-
 @pytest.mark.slow
 def test_tatoeba_splits_hold_no_near_copies(data_root):
     parts = {
@@ -232,12 +214,6 @@ def test_tatoeba_splits_hold_no_near_copies(data_root):
         assert not any(sketch(text, lang) in copies for text in training)
     backwards = load_corpus("tatoeba", "test", "de", "en", data_root)
     assert list(backwards) == [(de, en) for en, de in parts["test"]]
-    mixed = load_corpus("everyday", "train", "en", "de", data_root)
-    plain = {text for _, text in parts["train"]}
-    shares = [text in plain for _, text in islice(mixed, 10_000)]
-    assert 0.4 < sum(shares) / len(shares) < 0.8
-    held = load_corpus("everyday", "test", "en", "de", data_root)
-    assert list(held) == parts["test"]
 
 
 def tar_of(name: str, content: bytes) -> bytes:

@@ -6,8 +6,7 @@ import pytest
 from tiny_run import losses, refused, train_arguments
 
 from annotated_transformer import load
-from annotated_transformer.after.distillation import DistilledPairs, with_teacher
-from annotated_transformer.data.augmentation import VariedPairs
+from annotated_transformer.after.distillation import DistilledPairs
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
@@ -75,13 +74,10 @@ def test_a_teacher_of_another_direction_is_refused(run, own):
     assert not (own / "run").exists()
 
 
-def test_pairs_are_varied_after_the_teacher():
+def test_the_teachers_pairs_are_read_again_as_they_were():
     teacher = load(TEACHER, device="cpu", engine="plain")
-    varied = with_teacher(VariedPairs(MONTHS, ("en", "de"), 2), TEACHER, teacher)
-    assert isinstance(varied, VariedPairs) and varied.copies == 2
-    assert isinstance(varied.pairs, DistilledPairs)
-    assert dict(varied.pairs) == WRITTEN and list(varied.pairs) == list(varied.pairs)
-    assert {german for _, german in varied} >= {"Juni"}
+    pairs = DistilledPairs(MONTHS, TEACHER, teacher)
+    assert dict(pairs) == WRITTEN and list(pairs) == list(pairs)
 
 
 def test_of_several_choices_the_nearest_to_peoples_is_taken(run, own):

@@ -2,14 +2,12 @@
 one clear error for each bad folder.
 """
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from published import (
-    TEXT,
     WORDS,
     as_pickle,
     change,
@@ -23,7 +21,6 @@ from published import (
     write,
 )
 from tiny_run import refused
-from tokenizers import Tokenizer
 
 from annotated_transformer import load
 from annotated_transformer.errors import UserError
@@ -274,17 +271,6 @@ def test_the_word_list_cuts_as_theirs(bert):
     theirs = transformers.BertTokenizer(str(folder / "vocab.txt"))
     ours = read_published_tokenizer(folder, len(WORDS))
     assert ours.encode(text).ids == theirs(text).input_ids
-
-
-def test_the_original_word_lists_of_gpt2(gpt2, tmp_path):
-    """vocab.json and merges.txt cut as tokenizer.json does."""
-    whole = Tokenizer.from_file(str(gpt2[1] / "tokenizer.json"))
-    model = json.loads(whole.to_str())["model"]
-    (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
-    merges = [" ".join(pair) for pair in model["merges"]]
-    (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
-    found = read_published_tokenizer(tmp_path, whole.get_vocab_size())
-    assert found.encode(TEXT).ids == whole.encode(TEXT).ids
 
 
 def test_the_tokenizers_of_published_models_are_allowed(bert, tmp_path):

@@ -6,6 +6,7 @@ add can't be traced.
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,10 +22,19 @@ from exporting import (
 )
 from tiny_run import opened, refused
 
+from annotated_transformer.check.file import import_file
 from annotated_transformer.decoding.search import greedy
-from annotated_transformer.interop.onnx import greedy_onnx, open_onnx
 from annotated_transformer.model.config import BOS
 from annotated_transformer.training.checkpoint import save_model
+
+NBS = Path(__file__).resolve().parent.parent / "nbs"
+
+
+@pytest.fixture(scope="module")
+def onnx():
+    """The chapter's loop around the graphs."""
+    pytest.importorskip("onnxruntime")
+    return import_file(NBS / "onnx_greedy.py")
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +84,11 @@ def steps(parts, src, tgt):
 
 
 @pytest.mark.parametrize("name", ["shipped", "random"])
-def test_onnx_gives_our_scores_step_by_step(onnx_folders, name):
+def test_onnx_gives_our_scores_step_by_step(onnx, onnx_folders, name):
     model = shipped().model
     if name == "random":
         model = opened(onnx_folders / "model").model
-    parts, (src, tgt) = open_onnx(onnx_folders / name), batch(model)
+    parts, (src, tgt) = onnx.open_graphs(onnx_folders / name), batch(model)
     for rows in (src, src[:1, :1]):
         first, *rest = steps(parts, rows, tgt[: len(rows)])
         with torch.inference_mode():
@@ -89,8 +99,8 @@ def test_onnx_gives_our_scores_step_by_step(onnx_folders, name):
             assert found["new_keys"].shape[3] == place + 1
 
 
-def test_onnx_returns_every_heads_attention_when_asked(onnx_folders):
-    parts = open_onnx(onnx_folders / "shipped")
+def test_onnx_returns_every_heads_attention_when_asked(onnx, onnx_folders):
+    parts = onnx.open_graphs(onnx_folders / "shipped")
     text = PHRASES[0]
     inside = shipped().attention(text)
     src = torch.tensor(shipped().tokenizer.encode_source([text]))
@@ -101,33 +111,27 @@ def test_onnx_returns_every_heads_attention_when_asked(onnx_folders):
     for place, found in enumerate(rest):
         close(found["source_attention"][:, 0], inside.cross[:, :, place])
         close(found["self_attention"][:, 0], inside.decoder[:, :, place, : place + 1])
-    for silent in open_onnx(onnx_folders / "random")[:2]:
+    for silent in onnx.open_graphs(onnx_folders / "random")[:2]:
         names = [output.name for output in silent.get_outputs()]
         assert not any("attention" in name for name in names)
 
 
-def test_onnx_greedy_gives_our_translations(onnx_folders):
+def test_onnx_greedy_gives_our_translations(onnx, onnx_folders):
     rows = shipped().tokenizer.encode_source(PHRASES)
-    found = greedy_onnx(open_onnx(onnx_folders / "shipped"), rows)
+    found = onnx.greedy(onnx.open_graphs(onnx_folders / "shipped"), rows)
     assert shipped().tokenizer.decode(found) == greedy_texts()
 
 
-def test_onnx_greedy_stops_where_our_search_stops(onnx_folders):
+def test_onnx_greedy_stops_where_our_search_stops(onnx, onnx_folders):
     """A random model seldom ends, so the limits end it: source + 50, or the model's
     positions (48).
     """
     model = opened(onnx_folders / "model").model
     src, _ = batch(model)
     rows = [[i for i in row if i] for row in src.tolist()]
-    found = greedy_onnx(open_onnx(onnx_folders / "random"), rows)
+    found = onnx.greedy(onnx.open_graphs(onnx_folders / "random"), rows)
     assert found == [hypothesis.tokens for hypothesis in greedy(model, src)]
     assert max(map(len, found)) == 48
-
-
-def test_a_folder_without_graphs_is_named(tmp_path):
-    pytest.importorskip("onnxruntime")
-    with pytest.raises(ValueError, match="lacks encoder.onnx, decoder_step.onnx"):
-        open_onnx(tmp_path)
 
 
 def test_a_model_is_not_opened_from_its_graphs(run, onnx_folders, tmp_path):

@@ -9,7 +9,6 @@ import torch
 from tiny_run import fit, start
 
 from annotated_transformer import load
-from annotated_transformer.data.text_files import read_table
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import read_card, read_json
 from annotated_transformer.model_names import find_folder
@@ -21,6 +20,7 @@ from benchmarks.paper import (
     rare_pieces,
     reverse_direction,
 )
+from benchmarks.paper.augmentation import read_table
 from benchmarks.paper.robustness import (
     CARRIERS,
     NOISE,

@@ -192,7 +192,7 @@ def load_series(data: str | Path, root: Root = None) -> Series:
     return read_series(path) if path else ett(root)
 
 
-def new_task(
+def series_task(
     data: str | Path, config: SeriesConfig, training: SeriesTraining, root: Root
 ) -> SeriesTask:
     """A new forecaster, with the scale of the series."""
@@ -235,12 +235,12 @@ def coming_dates(dates: tuple[str, ...], count: int) -> list[str]:
 
 MODEL_TYPE = ModelType(
     SeriesForecaster,
-    new_task,
+    series_task,
     SeriesTraining(),
     data="ett-h1, or a CSV file: dates in the first column, numbers in the others",
     about="The first 60 % are for training, the next 20 % for validation (of ETT's "
     "files the first 20 months count, as in the literature). Evaluated are the errors "
     "on the last 20 %, beside naive forecasts and a tuned linear model.",
     example=("sales.csv", "horizon=48"),
-    commands=(forecast,),
+    commands={"forecast": forecast},
 )

@@ -117,7 +117,7 @@ def load_images(data: str | Path, part: str, root: Root = None) -> ImageSet:
     return read_images(path, part) if path else mnist(part, root)
 
 
-def new_task(
+def image_task(
     data: str | Path, config: VisionConfig, training: ImageTraining, root: Root
 ) -> VisionTask:
     """A new vision model of the images' size.
@@ -142,7 +142,7 @@ def new_task(
     return VisionTask(model, None, *cut(images), training)
 
 
-def predict(
+def predict_images(
     model: ImageClassifier,
     file: Annotated[
         Path,
@@ -167,12 +167,12 @@ def predict(
 
 MODEL_TYPE = ModelType(
     ImageClassifier,
-    new_task,
+    image_task,
     ImageTraining(),
     data="mnist, or a folder with four files of MNIST's names and format",
     decided=("height", "width", "classes"),
     about="One training image in twelve is held out for validation. Evaluated is the "
     "share of right answers on the test images.",
     example=("fashion", "epochs=20"),
-    commands=(predict,),
+    commands={"predict": predict_images},
 )

@@ -169,7 +169,7 @@ def check_own(filler: MaskFiller) -> None:
         )
 
 
-def new_task(
+def masked_task(
     data: str | Path,
     config: MaskedLanguageModelConfig,
     training: MaskedTraining,
@@ -245,11 +245,11 @@ def fine_tune(
 
 MODEL_TYPE = ModelType(
     MaskFiller,
-    new_task,
+    masked_task,
     MaskedTraining(),
     data="imdb, or a file of your own, a text a line",
     about="15 % of the tokens are hidden and predicted. Held out are some of IMDb's "
     "test reviews, or a tenth of your own lines; a file of yours is evaluated whole.",
     example=("own.txt", "vocab_size=2000"),
-    commands=(fill, fine_tune),
+    commands={"fill": fill, "fine-tune": fine_tune},
 )

@@ -182,7 +182,7 @@ def load_examples(
     return imdb(split, root)[0], own
 
 
-def new_task(
+def classifier_task(
     data: str | Path, config: ClassifierConfig, training: ClassifierTraining, root: Root
 ) -> ClassifierTask:
     """A new classifier with a vocabulary of its own."""
@@ -216,7 +216,7 @@ def labelled_task(
 # -- its commands ----------------------------------------------------------------------
 
 
-def predict(model: TextClassifier, texts: Lines) -> Iterator[str]:
+def predict_texts(model: TextClassifier, texts: Lines) -> Iterator[str]:
     """The most probable class of each text and its probability, line by line.
 
     **Examples**
@@ -234,12 +234,12 @@ def predict(model: TextClassifier, texts: Lines) -> Iterator[str]:
 DATA = "imdb, or a file of your own, an example a line: the class, a tab, the text"
 MODEL_TYPE = ModelType(
     TextClassifier,
-    new_task,
+    classifier_task,
     ClassifierTraining(),
     data=DATA,
     decided=("classes",),
     about="A tenth of the texts is held out for validation. Evaluated are the share of "
     "right answers, in all and for each class, and the calibration.",
     example=("mails.tsv", "epochs=10"),
-    commands=(predict,),
+    commands={"predict": predict_texts},
 )

@@ -179,7 +179,7 @@ class TextGenerator(PretrainedModel):
         }
 
 
-def new_task(
+def language_task(
     data: str | Path,
     config: LanguageModelConfig,
     training: LanguageTraining,
@@ -225,11 +225,11 @@ def generate(
 
 MODEL_TYPE = ModelType(
     TextGenerator,
-    new_task,
+    language_task,
     LanguageTraining(),
     data="tiny-shakespeare, or a text file of your own",
     about="Tokens are characters, or byte pairs if vocab_size is set. The last tenth "
     "of a text is held out. A file of your own is evaluated whole.",
     example=("own.txt", "vocab_size=2000"),
-    commands=(generate,),
+    commands={"generate": generate},
 )

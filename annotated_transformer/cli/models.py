@@ -151,8 +151,8 @@ def import_(
     echo(f"imported {directory} into {out}")
 
 
-@app.command()
-def verify(
+@app.command("verify")
+def verify_files(
     folder: Annotated[
         str,
         typer.Argument(
@@ -169,9 +169,9 @@ def verify(
 
     `annotated-transformer verify runs/multi30k-en-de-tiny`
     """
-    from ..files import verify as verify_folder
+    from ..files import verify
     from ..model_names import MODELS, shipped
 
     target = MODELS / folder if folder in shipped() else Path(folder)
-    count = verify_folder(target)
+    count = verify(target)
     echo(f"{count} files of {folder}: as they were written")

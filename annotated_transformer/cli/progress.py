@@ -78,7 +78,7 @@ def train_run(run: "Run", logger: str | None = None) -> int:
     if not run.world.first:
         return INTERRUPTED if fit(run) == "interrupted" else 0
     write = open_logger(logger, run.folder)
-    with shown(run.config.steps) as show:
+    with record_display(run.config.steps) as show:
 
         def report(record: "Record") -> None:
             show(record)
@@ -95,7 +95,7 @@ def train_run(run: "Run", logger: str | None = None) -> int:
 
 
 @contextmanager
-def shown(steps: int) -> Iterator[Callable[["Record"], None]]:
+def record_display(steps: int) -> Iterator[Callable[["Record"], None]]:
     """What shows the records of a log: as lines, or on a terminal as a bar with the
     loss, the speed and the time left.
     """

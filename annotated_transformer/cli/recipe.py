@@ -119,7 +119,7 @@ def distilled_pairs(
     """
     if teacher is None:
         return pairs
-    from ..after.distillation import with_teacher
+    from ..after.distillation import DistilledPairs
     from ..devices import find_device
     from ..translation.task import FirstPairs
     from ..translation.translator import Translator
@@ -133,7 +133,7 @@ def distilled_pairs(
             f"the text is {plan.src} to {plan.tgt}: choose another one"
         )
     train = FirstPairs(pairs[0], 2_000) if dry_run else pairs[0]
-    return with_teacher(train, teacher, opened, choices), pairs[1]
+    return DistilledPairs(train, teacher, opened, choices), pairs[1]
 
 
 def with_parts(architecture: Any, parts: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..data.text_files import LONGEST_LINE, read_lines
+from ..data.text_files import decoded_lines, read_lines
 from ..errors import UserError, escaped
 
 
@@ -74,30 +74,10 @@ def input_lines(text: str | None, path: Path | None) -> Iterator[str]:
 
 
 def standard_input() -> Iterator[str]:
-    """The lines of standard input, as they come.
-
-    Raises: UserError for bytes that are not UTF-8, and for a line of more than a
-    megabyte.
-    """
+    """The lines of standard input, as they come. Raises: UserError as `read_lines`."""
     if sys.stdin is None:
         raise UserError("standard input is closed: give a text or --input")
-    most = LONGEST_LINE + 1
-    lines = iter(lambda: sys.stdin.buffer.readline(most), b"")
-    for number, line in enumerate(lines, start=1):
-        if len(line) == most:
-            raise UserError(
-                f"standard input, line {number} is longer than {LONGEST_LINE:,} bytes: "
-                "break it into lines"
-            )
-        try:
-            text = line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            packed = number == 1 and line.startswith(b"\x1f\x8b")
-            remedy = "it is packed by gzip, unpack it" if packed else "convert it"
-            raise UserError(
-                f"standard input, line {number}: not UTF-8; {remedy}"
-            ) from None
-        yield text.removeprefix("\ufeff") if number == 1 else text
+    return decoded_lines(sys.stdin.buffer, "standard input")
 
 
 # -- writing ---------------------------------------------------------------------------

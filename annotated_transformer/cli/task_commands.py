@@ -35,9 +35,9 @@ def commands_of(name: str) -> dict[str, Any]:
     kind, group = model_type(name), typer.Typer(**MARKUP)
     add_train(group, kind)
     add_evaluate(group, kind)
-    for function in kind.commands:
+    for command, function in kind.commands.items():
         trains = "training" in signature(function).parameters
-        (add_fine_tuning if trains else add_use)(group, kind, function)
+        (add_fine_tuning if trains else add_use)(group, kind, command, function)
     commands: dict[str, Any] = vars(get_command(group))["commands"]
     return commands
 
@@ -104,7 +104,7 @@ def add_evaluate(group: typer.Typer, kind: ModelType) -> None:
         f"Measure a model on data that it hasn't seen.\n\n{kind.about}\n\n**Examples**"
         f"\n\n{name} runs/{kind.name}`\n\n{name} runs/own {kind.example[0]}`"
     )
-    add_use(group, kind, evaluate)
+    add_use(group, kind, "evaluate", evaluate)
 
 
 def figures(metrics: dict[str, Any]) -> Iterator[str]:
@@ -113,18 +113,21 @@ def figures(metrics: dict[str, Any]) -> Iterator[str]:
         name: each for name, each in metrics.items() if not isinstance(each, list)
     }
     for name, value in numbers.items():
-        yield f"{name.replace('_', ' '):<22}{shown(value):>12}"
+        yield f"{name.replace('_', ' '):<22}{as_text(value):>12}"
     for rows in (
         each for name, each in metrics.items() if name not in numbers and each
     ):
-        table = [[*rows[0]], *([shown(cell) for cell in row.values()] for row in rows)]
+        table = [
+            [*rows[0]],
+            *([as_text(cell) for cell in row.values()] for row in rows),
+        ]
         first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
         for head, *cells in table:
             aligned = zip(cells, widths, strict=True)
             yield "  ".join([head.ljust(first), *(c.rjust(w) for c, w in aligned)])
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A figure, or a word, of a measurement."""
     if isinstance(value, float):
         return f"{value:,.4f}"
@@ -165,12 +168,15 @@ def options_of(function: Callable[..., Any], kind: ModelType) -> Group:
 
 
 def add_use(
-    group: typer.Typer, kind: ModelType, function: Callable[..., Iterator[str]]
+    group: typer.Typer,
+    kind: ModelType,
+    command: str,
+    function: Callable[..., Iterator[str]],
 ) -> None:
     """Add a command that prints what a function of a model yields."""
     options = options_of(function, kind) | {"device": (Device, None)}
 
-    @group.command(function.__name__, help=cleandoc(str(function.__doc__)))
+    @group.command(command, help=cleandoc(str(function.__doc__)))
     @with_groups(values=options)
     def use(*, values: Options) -> None:
         name, device = values.pop("model"), values.pop("device")
@@ -194,18 +200,17 @@ def chunks(text: str | None, path: Path | None) -> Iterator[list[str]]:
 
 
 def add_fine_tuning(
-    group: typer.Typer, kind: ModelType, function: Callable[..., Any]
+    group: typer.Typer, kind: ModelType, command: str, function: Callable[..., Any]
 ) -> None:
     """Add a command that trains the task which a function makes of a model."""
-    name = function.__name__.replace("_", "-")
     usual = signature(function).parameters["training"].default
     own = options_of(function, kind)
     own.pop("root")
 
-    @group.command(name, help=cleandoc(str(function.__doc__)))
+    @group.command(command, help=cleandoc(str(function.__doc__)))
     @with_groups(own=own, training=TRAINING)
     def tune(*, own: Options, training: Options) -> int:
-        folder = run_folder(training["out"], name)
+        folder = run_folder(training["out"], command)
         settings = parse_settings(training["settings"] or [], usual)
         (how,) = with_settings(settings, usual)
         model = kind.model.from_pretrained(own.pop("model"), device="cpu")

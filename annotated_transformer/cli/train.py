@@ -72,9 +72,9 @@ DryRun = Annotated[
 ]
 
 
-@app.command()
+@app.command("train")
 @with_groups(own=OWN, training=TRAINING)
-def train(
+def train_translator(
     source: Source,
     start_from: InitFrom = None,
     teacher: Teacher = None,

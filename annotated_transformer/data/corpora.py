@@ -8,7 +8,6 @@ from itertools import combinations, islice
 from pathlib import Path
 
 from ..errors import UserError, nearest
-from .augmentation import VariedPairs
 from .near_copies import split_pairs
 from .pairs import parallel_files
 from .published_files import DataFile, data_files, find_file
@@ -36,13 +35,12 @@ class CorpusSpec:
     source: str
     hub: tuple[HubSplit, ...] = ()
     made: tuple[tuple[str, int], ...] = ()
-    text: str = ""
 
     @property
     def files(self) -> tuple[DataFile, ...]:
         """Its files in the table."""
-        name = self.text or self.name
-        return tuple(file for file in data_files().values() if file.corpus == name)
+        files = data_files().values()
+        return tuple(file for file in files if file.corpus == self.name)
 
     @property
     def stored(self) -> tuple[HubSplit | DataFile, ...]:
@@ -60,7 +58,6 @@ class CorpusSpec:
         return dict(self.made) | stored
 
 
-COPIES = 6  # of everyday's training pairs, each varied in another way
 _WMT14 = "b199e406369ec1b7634206d3ded5ba45de2fe696"  # wmt/wmt14, 3 April 2024
 _PARQUET = "refs/convert/parquet"  # the Hub's own conversion, a branch
 _WMT = (
@@ -100,15 +97,6 @@ _COLLECTED = (
         "CC BY 2.0 FR, tatoeba.org",
         "https://www.manythings.org/anki/",
         made=(("train", 163_957), ("val", 1_694), ("test", 1_692)),
-    ),
-    CorpusSpec(
-        "everyday",
-        ("en-de",),
-        "CC BY 2.0 FR, tatoeba.org; phrasebook: Unicode licence (CLDR)",
-        "https://www.manythings.org/anki/",
-        # from English; German slips make the number another
-        made=(("train", 1_110_601), ("val", 1_694), ("test", 1_692)),
-        text="tatoeba",
     ),
 )
 
@@ -181,12 +169,7 @@ def load_corpus(
     if name == "iwslt14":
         return CorpusPairs(partial(_unescaped, files))
     if split in made:
-        phrases = load_corpus("phrasebook", "train", src, tgt)
-        extra = phrases if name == "everyday" else ()
-        chosen = CorpusPairs(partial(split_pairs, files, split, (src, tgt), extra))
-        if (name, split) == ("everyday", "train"):
-            return VariedPairs(chosen, (src, tgt), COPIES)
-        return chosen
+        return CorpusPairs(partial(split_pairs, files, split, (src, tgt)))
     return files
 
 

@@ -5,7 +5,6 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import islice
 
 _NAMES = """tom mary maria marie john johannes alice bob bill ken jim jack jane mike
 george emi susan lucy nancy paul peter fred betty linda kate tony judy jackson hans
@@ -67,28 +66,24 @@ def held_out(pair: Pair, langs: Pair) -> str:
     return {0: "val", 1: "test"}.get(bucket, "")
 
 
-def split_pairs(
-    pairs: Iterable[Pair], split: str, langs: Pair, extra: Iterable[Pair] = ()
+def without_copies(
+    pairs: Iterable[Pair], held: Iterable[Pair], langs: Pair
 ) -> Iterator[Pair]:
-    """The pairs of one split, by `held_out`.
+    """The pairs of which neither side is a near copy of a held-out one."""
+    sides = zip(*(sketches(pair, langs) for pair in held), strict=True)
+    copies = [NearCopies(side) for side in sides]
+    for pair in pairs:
+        both = zip(sketches(pair, langs), copies, strict=False)
+        if not any(words in known for words, known in both):
+            yield pair
 
-    For training, near copies of a held-out sentence are left out, and one of the
-    `extra` pairs comes after every fourth. `pairs` are read twice.
+
+def split_pairs(pairs: Iterable[Pair], split: str, langs: Pair) -> Iterator[Pair]:
+    """The pairs of one split, by `held_out`; `pairs` are read twice.
+
+    For training, near copies of a held-out sentence are left out.
     """
     if split != "train":
-        yield from (pair for pair in pairs if held_out(pair, langs) == split)
-        return
-    held = [sketches(pair, langs) for pair in pairs if held_out(pair, langs)]
-    copies = [NearCopies(side) for side in zip(*held, strict=True)]
-
-    def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
-        for pair in pairs:
-            sides = zip(sketches(pair, langs), copies, strict=False)
-            if not any(words in known for words, known in sides):
-                yield pair
-
-    phrases = apart(extra)
-    for number, pair in enumerate(apart(pairs), 1):
-        yield pair
-        if number % 4 == 0:
-            yield from islice(phrases, 1)
+        return (pair for pair in pairs if held_out(pair, langs) == split)
+    held = [pair for pair in pairs if held_out(pair, langs)]
+    return without_copies(pairs, held, langs)

@@ -150,7 +150,9 @@ def listed(names: Sequence[str], language: str, style: Style = "standard") -> st
     return re.sub(r" e (?=[eEèÈ])", " ed ", text) if language == "it" else text
 
 
-def named(kind: str, style: Style, keys: Sequence[int | str], language: str) -> str:
+def listed_names(
+    kind: str, style: Style, keys: Sequence[int | str], language: str
+) -> str:
     """The names of several things of a kind, as a list."""
     return listed([cldr_name(kind, key, language) for key in keys], language, style)
 

@@ -118,7 +118,7 @@ def lists(
     name: str, kind: str, items: Sequence[Hashable], style: grammar.Style
 ) -> Slot:
     """A slot for two or three names, joined by "and" or by "or"."""
-    return Slot(selections(name, items), partial(grammar.named, kind, style))
+    return Slot(selections(name, items), partial(grammar.listed_names, kind, style))
 
 
 SLOTS: dict[str, Slot] = {

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import resources
 from io import BufferedIOBase
 from pathlib import Path
+from typing import Any
 
 from ..errors import UserError
 
@@ -40,26 +41,31 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises: UserError for a file that is missing, empty, damaged or not UTF-8, and for
     a line of more than a megabyte.
     """
-    number = 0
     with open_text(path) as file:
+        yield from decoded_lines(file, path)
+
+
+def decoded_lines(file: Any, name: str | Path) -> Iterator[str]:
+    """The lines of an open file of bytes, which has this name, as they come.
+
+    Raises: UserError that names the line, as `read_lines`.
+    """
+    lines = iter(lambda: file.readline(LONGEST_LINE + 1), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE:
+            raise UserError(
+                f"{name}, line {number} is longer than {LONGEST_LINE:,} bytes: break "
+                "it into lines"
+            )
         try:
-            while line := file.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise UserError(
-                        f"{path}, line {number} is longer than {LONGEST_LINE:,} bytes: "
-                        "break it into lines"
-                    )
-                text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-                yield text.removeprefix("\ufeff") if number == 1 else text
+            text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError as error:
+            packed = number == 1 and line.startswith(b"\x1f\x8b")
+            remedy = "it is packed by gzip, unpack it" if packed else "convert it"
             raise UserError(
-                f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file"
+                f"{name}, line {number}: not UTF-8 ({error.reason}); {remedy}"
             ) from None
-        except (EOFError, OSError, zlib.error) as error:
-            raise UserError(
-                f"{path}: damaged after line {number} ({error}); fetch it again"
-            ) from None
+        yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def read_table(name: str) -> list[dict[str, str]]:

@@ -147,13 +147,6 @@ class MarianTokenizer(PairTokenizer):
         folder = Path(directory)
         path = folder / "tokenizer_config.json"
         settings = read_json(path) if path.exists() else {}
-        if (folder / "tokenizer.json").exists() and not (
-            folder / "source.spm"
-        ).exists():
-            raise UserError(
-                f"{folder} has a tokenizer.json and no SentencePiece files: only "
-                "models with source.spm, target.spm and vocab.json can be opened"
-            )
         both = "target_vocab" if settings.get("separate_vocabs") else "vocab"
         return cls(
             read_side(folder / "source.spm", folder / "vocab.json"),

@@ -1,4 +1,4 @@
-"""A Transformer as ONNX graphs, and a greedy search over them."""
+"""A Transformer as ONNX graphs."""
 
 import logging
 import warnings
@@ -7,20 +7,15 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ..cache import Cache
-from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
-from ..decoding.search import length_limits
-from ..errors import UserError
-from ..files import check_regular, read_json, write_json
+from ..files import write_json
 from ..model.attention import MultiHeadAttention, attention, causal_mask
 from ..model.cache import KVCache
 from ..model.transformer import Transformer
@@ -207,65 +202,3 @@ def export_onnx(
         write_graphs(draft, deepcopy(model).cpu().float().eval(), attention)
         config = model.config.to_dict() | {"attention": attention}
         write_json(draft / "config.json", config)
-
-
-def open_onnx(folder: str | Path) -> tuple[Any, Any, dict[str, Any]]:
-    """The sessions of both graphs on the CPU, and config.json.
-
-    Raises: UserError for a folder without graphs, or without onnxruntime.
-    """
-    folder, session = Path(folder), needed("onnxruntime").InferenceSession
-    names = ("encoder.onnx", "decoder_step.onnx", "config.json")
-    if missing := [name for name in names if not (folder / name).exists()]:
-        raise UserError(
-            f"{folder} lacks {', '.join(missing)}: it was not written by "
-            "`annotated-transformer export onnx`"
-        )
-    for name in names:
-        check_regular(folder / name)
-    try:
-        encoder, step = (
-            session(str(folder / name), providers=["CPUExecutionProvider"])
-            for name in names[:2]
-        )
-    except Exception as error:  # onnxruntime's own kinds
-        raise UserError(
-            f"{folder} holds a damaged graph ({error}): export it again"
-        ) from None
-    return encoder, step, read_json(folder / "config.json")
-
-
-def greedy_onnx(
-    parts: tuple[Any, Any, dict[str, Any]], rows: list[list[int]]
-) -> list[list[int]]:
-    """The target ids of each source row by greedy search over `open_onnx`'s parts.
-
-    Raises: UserError for a source longer than the model can read.
-    """
-    encoder, step, config = parts
-    pad, bos, eos = config["pad_id"], config["bos_id"], config["eos_id"]
-    if not rows:
-        return []
-    width = max(map(len, rows))
-    if width > config["max_length"]:
-        raise UserError(
-            f"a source has {width} tokens and the model reads {config['max_length']}: "
-            "shorten it"
-        )
-    src = pad_rows(rows, pad_id=pad)
-    limits = length_limits(src, SimpleNamespace(**config)).tolist()
-    names = ["mask", "memory_keys", "memory_values"]
-    state = dict(zip(names, encoder.run(names, {"ids": src.numpy()}), strict=True))
-    for name in ("keys", "values"):
-        state[name] = state[f"memory_{name}"][:, :, :, :0]
-    token = np.full(len(rows), bos, dtype=np.int64)
-    tokens = np.empty((len(rows), 0), dtype=np.int64)
-    outputs = ["logits", "new_keys", "new_values"]
-    while tokens.shape[1] < max(limits) and not (tokens == eos).any(axis=1).all():
-        feed = {"token": token, **state}
-        logits, state["keys"], state["values"] = step.run(outputs, feed)
-        logits[:, [pad, bos]] = -np.inf
-        token = logits.argmax(axis=1)
-        tokens = np.column_stack([tokens, token])
-    cut = [row[:limit] for row, limit in zip(tokens.tolist(), limits, strict=True)]
-    return [row[: row.index(eos)] if eos in row else row for row in cut]

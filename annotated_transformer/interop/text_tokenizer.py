@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer, Tokenizer
+from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 from ..data.tokenizer_files import (
     check_ids,
@@ -15,23 +15,20 @@ from ..files import read_bytes, read_json
 
 
 def read_published_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
-    """The tokenizer of a published checkpoint, from tokenizer.json or from word lists.
+    """The tokenizer of a published checkpoint, of tokenizer.json or a BERT's word list.
 
     Raises: UserError when there is none, it is damaged, takes steps that are
     not read here, or has ids that aren't below `vocab_size`.
     """
     tokenizer_path, words = folder / "tokenizer.json", folder / "vocab.txt"
-    pairs, merges = folder / "vocab.json", folder / "merges.txt"
     if tokenizer_path.is_file():
         tokenizer = read_tokenizer(tokenizer_path)
     elif words.is_file():
         tokenizer = parse_tokenizer(word_pieces(folder, words), words)
-    elif pairs.is_file() and merges.is_file():
-        tokenizer = parse_tokenizer(byte_level_pairs(pairs, merges), pairs)
     else:
         raise UserError(
-            f"{folder} has no tokenizer: it needs tokenizer.json, or vocab.txt (BERT), "
-            "or vocab.json and merges.txt (GPT-2)"
+            f"{folder} has no tokenizer: it needs tokenizer.json, which transformers "
+            "writes, or a BERT's vocab.txt"
         )
     check_ids(tokenizer, vocab_size, folder, spare=True)
     return tokenizer
@@ -45,14 +42,3 @@ def word_pieces(folder: Path, words: Path) -> str:
         lines = read_bytes(words).decode().rstrip("\n").split("\n")
         vocab = {word.rstrip("\r"): i for i, word in enumerate(lines)}
         return BertWordPieceTokenizer(vocab, lowercase=bool(lower)).to_str()
-
-
-def byte_level_pairs(pairs: Path, merges: Path) -> str:
-    """GPT-2's tokenizer from its table of ids and its list of merges."""
-    vocab = read_json(pairs)
-    with tokenizer_errors(merges):
-        lines = read_bytes(merges).decode().splitlines()
-        rows = [
-            tuple(line.split(" ")) for line in lines if not line.startswith("#version")
-        ]
-        return ByteLevelBPETokenizer(vocab, rows).to_str()

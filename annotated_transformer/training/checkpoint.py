@@ -104,19 +104,21 @@ def load_tensors(path: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]
     Raises: UserError when it is missing, truncated, too large or of an odd type.
     """
     with weights_errors(path):
-        found = load_file(path)
-    found = {n: t for n, t in found.items() if not any(part in n for part in skipped)}
-    small = sum(each.numel() for each in found.values() if each.dtype == torch.int8)
+        tensors = load_file(path)
+    tensors = {
+        n: t for n, t in tensors.items() if not any(part in n for part in skipped)
+    }
+    small = sum(each.numel() for each in tensors.values() if each.dtype == torch.int8)
     check_free(4 * small, f"{path}, as float32,", ANOTHER)
-    found = dequantized(found)
+    tensors = dequantized(tensors)
     known = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         if tensor.dtype not in known:
             raise UserError(
                 f"{path}: tensor {name!r} is of type {tensor.dtype}, and weights are "
                 "float32, float16, bfloat16, float64 or int8 with scales: convert them"
             )
-    return found
+    return tensors
 
 
 def read_weights(folder: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tensor]:
@@ -135,16 +137,16 @@ def read_weights(folder: Path, skipped: tuple[str, ...] = ()) -> dict[str, Tenso
 
 
 def check_shapes(
-    wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], source: Path
+    wanted: Mapping[str, Tensor], weights: Mapping[str, Tensor], source: Path
 ) -> None:
     """Raises: UserError naming the first tensor that isn't one of those wanted."""
-    for name in sorted(wanted.keys() ^ found.keys()):
+    for name in sorted(wanted.keys() ^ weights.keys()):
         lack = "has no" if name in wanted else "has an unknown"
         other = "it belongs to another architecture"
         raise UserError(f"{source} {lack} tensor {name!r}: {other}")
     for name, tensor in wanted.items():
-        if found[name].shape != tensor.shape:
-            shape, asked = tuple(found[name].shape), tuple(tensor.shape)
+        if weights[name].shape != tensor.shape:
+            shape, asked = tuple(weights[name].shape), tuple(tensor.shape)
             raise UserError(
                 f"{source}: tensor {name!r} has shape {shape}, config.json asks for "
                 f"{asked}"
@@ -275,6 +277,6 @@ def load_checkpoint(
 
 def checkpoints(run: Path) -> list[Path]:
     """The whole checkpoints of a run, oldest first."""
-    found = [each for each in run.glob("checkpoints/step-*") if not each.is_symlink()]
-    saved = [path for path in found if re.fullmatch(r"step-\d{8,}", path.name)]
+    folders = [each for each in run.glob("checkpoints/step-*") if not each.is_symlink()]
+    saved = [path for path in folders if re.fullmatch(r"step-\d{8,}", path.name)]
     return sorted(saved, key=lambda path: int(path.name.removeprefix("step-")))

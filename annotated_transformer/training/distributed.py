@@ -199,12 +199,12 @@ def gather(tensors: Mapping[str, Tensor], keep: bool = True) -> dict[str, Tensor
 
     Every process must ask, also one that does not `keep` them: it gets none.
     """
-    found = {}
+    gathered = {}
     for name, tensor in tensors.items():
         full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
         if keep:
-            found[name] = full.detach().cpu()
-    return found
+            gathered[name] = full.detach().cpu()
+    return gathered
 
 
 def shard_like(full: Tensor, like: Tensor) -> Tensor:

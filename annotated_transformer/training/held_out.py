@@ -71,9 +71,9 @@ def data_fingerprint(data: Any) -> dict[str, Any]:
 
 
 def class_metrics(
-    found: Float[Tensor, "examples classes"], truth: Int[Tensor, "examples"]
+    probabilities: Float[Tensor, "examples classes"], truth: Int[Tensor, "examples"]
 ) -> dict[str, float]:
     """The mean loss of probabilities, in nats, and the share of right answers."""
-    right = found.argmax(-1) == truth
-    nats = F.nll_loss(found.clamp_min(1e-30).log(), truth)
+    right = probabilities.argmax(-1) == truth
+    nats = F.nll_loss(probabilities.clamp_min(1e-30).log(), truth)
     return {"loss": nats.item(), "accuracy": right.double().mean().item()}

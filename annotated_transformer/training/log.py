@@ -37,8 +37,8 @@ def as_line(record: Record) -> str:
     step = f"step {record['step']:>7,}"
     if record["event"] == "validation":
         others = ("event", "step", "seconds")
-        found = (f"{n} {v:.4f}" for n, v in record.items() if n not in others)
-        return "  ".join([step, "validation", *found])
+        figures = (f"{n} {v:.4f}" for n, v in record.items() if n not in others)
+        return "  ".join([step, "validation", *figures])
     loss, lr = f"loss {record['loss']:.4f}", f"lr {record['lr']:.2e}"
     return f"{step}  {loss}  {lr}  {speed(record):>15}  {record['seconds']:,.0f} s"
 

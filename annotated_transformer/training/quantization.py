@@ -16,25 +16,25 @@ SCALE = ".scale"  # after the name of a matrix, the name of its rows' scales
 
 def quantized(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices as int8 with the scales of their rows beside them, others as float32."""
-    found = {}
+    stored = {}
     for name, weight in weights.items():
-        found[name] = weight.float()
+        stored[name] = weight.float()
         if weight.dim() == 2:
-            scale = found[name].abs().amax(dim=1) / 127
+            scale = stored[name].abs().amax(dim=1) / 127
             scale[scale == 0] = 1  # a row of zeros
-            found[name + SCALE] = scale
-            found[name] = (found[name] / scale[:, None]).round().to(torch.int8)
-    return found
+            stored[name + SCALE] = scale
+            stored[name] = (stored[name] / scale[:, None]).round().to(torch.int8)
+    return stored
 
 
 def dequantized(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The float32 weights of `quantized`; a matrix without fitting scales stays."""
-    found = dict(tensors)
+    weights = dict(tensors)
     for name, tensor in tensors.items():
         scale = tensors.get(name + SCALE)
         if tensor.dtype != torch.int8 or tensor.dim() != 2 or scale is None:
             continue
         if scale.dtype == torch.float32 and scale.shape == tensor.shape[:1]:
-            found[name] = tensor * scale[:, None]
-            del found[name + SCALE]
-    return found
+            weights[name] = tensor * scale[:, None]
+            del weights[name + SCALE]
+    return weights

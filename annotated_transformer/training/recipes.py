@@ -78,9 +78,7 @@ def phrasebook_small() -> Recipe:
 
 
 def tatoeba_everyday() -> Recipe:
-    """Tatoeba's everyday sentences en→de, one pair in five from the phrasebook, with a
-    model of 3 + 3 layers.
-    """
+    """Tatoeba's everyday sentences en→de with a model of 3 + 3 layers."""
     architecture = TransformerConfig(
         N=3, d_model=256, d_ff=1_024, h=4, d_k=64, d_v=64, dropout=0.1, max_length=256
     )
@@ -94,7 +92,7 @@ def tatoeba_everyday() -> Recipe:
         save_every=50,
         keep=8,
     )
-    plan = Recipe("everyday", "en", "de", architecture, training, vocab_size=10_000)
+    plan = Recipe("tatoeba", "en", "de", architecture, training, vocab_size=10_000)
     return replace(plan, tidy=True)
 
 

@@ -150,11 +150,11 @@ def describe(run: Run) -> dict[str, Any]:
     }
 
 
-def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """Where two descriptions of a run differ, one line each."""
     lines = []
-    for part in dict.fromkeys([*wanted, *found]):
-        old, new = found.get(part), wanted.get(part)
+    for part in dict.fromkeys([*wanted, *stored]):
+        old, new = stored.get(part), wanted.get(part)
         if isinstance(old, dict) and isinstance(new, dict):
             lines += differences(old, new)
         elif old != new:
@@ -256,8 +256,8 @@ def choose_precision(run: Run) -> None:
         seconds = matmul_seconds(run.world.device)
         ratio = seconds["bf16"] / seconds["fp32"]
         chosen = "bf16" if ratio < limit else "fp32"
-        found = {"precision": chosen, "bf16_over_fp32": round(ratio, 3)}
-        run.write_record({"event": "precision", "step": run.progress.step, **found})
+        measured = {"precision": chosen, "bf16_over_fp32": round(ratio, 3)}
+        run.write_record({"event": "precision", "step": run.progress.step, **measured})
     half = run.world.total(float(chosen == "bf16")) > 0
     run.processes.mixed.precision = "bf16" if half else "fp32"
 
@@ -287,11 +287,11 @@ def validate(run: Run) -> None:
     """Measure, log, and remember whether it is the best."""
     progress = run.progress
     run.processes.objective.eval()
-    found = run.task.evaluate()
-    loss = check_finite(found["loss"], progress.step)
+    figures = run.task.evaluate()
+    loss = check_finite(figures["loss"], progress.step)
     progress.validations_since_best += 1
     if progress.best_loss is None or loss < progress.best_loss:
         progress.best_loss, progress.best_step = loss, progress.step
         progress.validations_since_best = 0
-    record = {"event": "validation", "step": progress.step, **found}
+    record = {"event": "validation", "step": progress.step, **figures}
     run.write_record(record | {"seconds": round(progress.seconds, 2)})

@@ -90,21 +90,21 @@ def resume(run: "Run") -> None:
     find different ones.
     """
     saved = checkpoints(run.folder)
-    found = step_of(saved[-1]) if saved else 0
-    if run.world.total(float(found)) != found * run.world.size:
+    latest = step_of(saved[-1]) if saved else 0
+    if run.world.total(float(latest)) != latest * run.world.size:
         raise UserError(
             f"{run.folder}: the processes find different checkpoints, here of update "
-            f"{found}: name a folder that all can see"
+            f"{latest}: name a folder that all can see"
         )
     if saved:
         try:
             run.progress = Progress(**read_json(saved[-1] / "progress.json"))
-            if run.progress.step != found:
+            if run.progress.step != latest:
                 wrong = f"progress.json is of update {run.progress.step}"
                 raise UserError(f"{saved[-1]}: {wrong}")
-            load_checkpoint(saved[-1], run.model, run.optimizer, found, shard_like)
+            load_checkpoint(saved[-1], run.model, run.optimizer, latest, shard_like)
         except (ValueError, TypeError, OverflowError) as error:
             remedy = f"delete {saved[-1]} to go on from the checkpoint before it"
             raise UserError(f"{error}; {remedy}") from None
     if run.world.first:
-        run.log.cut(found)
+        run.log.cut(latest)

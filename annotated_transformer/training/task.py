@@ -167,11 +167,11 @@ def train_task(task: Task) -> Iterator[dict[str, float]]:
             continue
         mean, losses, tokens = torch.stack(losses).sum().item() / tokens, [], 0
         task.objective.eval()
-        found = task.evaluate()
-        if check_finite(found["loss"], update.step) < best:
-            best = found["loss"]
+        figures = task.evaluate()
+        if check_finite(figures["loss"], update.step) < best:
+            best = figures["loss"]
             kept = deepcopy(model.state_dict())
-        yield {"step": update.step, "train": mean, **found}
+        yield {"step": update.step, "train": mean, **figures}
     if config.select == "best":
         model.load_state_dict(kept)
     model.eval()

@@ -113,7 +113,7 @@ def _files(pairs: Pairs) -> dict[str, dict[str, Any]]:
 
 
 def _within(pairs: Pairs) -> Iterator[Pairs]:
-    """The pairs, and those that they are made of: varied, or a teacher's."""
+    """The pairs, and those that they are made of."""
     yield pairs
     if inner := getattr(pairs, "pairs", None):
         yield from _within(inner)

@@ -115,9 +115,7 @@ def fine_tuning_recipe(plan: Recipe, start: InitFrom) -> Recipe:
     )
 
 
-def check_start(
-    plan: Recipe, start: InitFrom, pairs: Pairs, sample: int = 1_000
-) -> None:
+def check_start(plan: Recipe, start: InitFrom, pairs: Pairs) -> None:
     """See that a model fits the languages of a recipe and the beginning of its text.
 
     Raises: UserError for other languages, for longer sentences than the model reads, or
@@ -136,7 +134,7 @@ def check_start(
         raise UserError(
             f"max_tokens is {plan.max_tokens}: {start.name} reads at most {limit}"
         )
-    first = TokenizedPairs.build(islice(pairs, sample), tokenizer)
+    first = TokenizedPairs.build(islice(pairs, 1_000), tokenizer)
     for language, tokens in (
         (plan.src, first.src_tokens),
         (plan.tgt, first.tgt_tokens),
@@ -220,10 +218,10 @@ def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
     return model
 
 
-def shortened(plan: Recipe, updates: int = 3) -> Recipe:
-    """The recipe with the same model and batches, and only a few updates."""
-    keep = min(updates, plan.training.keep)
-    few = {"steps": updates, "log_every": 1, "save_every": 1, "keep": keep}
+def shortened(plan: Recipe) -> Recipe:
+    """The recipe with the same model and batches, and only three updates."""
+    keep = min(3, plan.training.keep)
+    few = {"steps": 3, "log_every": 1, "save_every": 1, "keep": keep}
     return replace(plan, training=replace(plan.training, **few))
 
 

@@ -1,11 +1,13 @@
 """Measure and ship the translator for everyday sentences.
 
-    annotated-transformer train tatoeba-en-de --out runs/first
+    python -m benchmarks.paper.augmentation runs/pairs
+    annotated-transformer train runs/pairs/train … --out runs/first
     annotated-transformer train … --from runs/first/model --out runs/second
     annotated-transformer train … --from runs/second/model --out runs/third
     annotated-transformer average runs/second/model runs/third/model --out runs/mean
     python -m benchmarks.paper.rare_pieces runs/mean runs/third/data/train runs/fewer
-    annotated-transformer train … --from runs/fewer --out runs/fourth
+    python -m benchmarks.paper.augmentation runs/taught --teacher runs/mean --choices 4
+    annotated-transformer train runs/taught/train … --from runs/fewer --out runs/fourth
     python -m benchmarks.paper.mean_of_pieces runs/mean runs/fourth/model runs/whole
     python -m benchmarks.paper.everyday runs/fourth --model runs/whole
 
@@ -51,21 +53,29 @@ EARLIER = [
     RESULTS / "runs" / f"tatoeba-en-de-{name}" / "record.json"
     for name in ("first", "second", "third")
 ]
+ON_FILES = (
+    "annotated-transformer train runs/{pairs}/train --src en --tgt de "
+    "--valid runs/{pairs}/val "
+)
 GONE_ON = (
-    "annotated-transformer train tatoeba-en-de --set batch_tokens=8192 "
+    ON_FILES + "--set batch_tokens=8192 "
     "--set precision=bf16 --set save_every=50 --set keep=8 --set patience=0 "
 )
+FIRST, TAUGHT = GONE_ON.format(pairs="pairs"), GONE_ON.format(pairs="taught")
 RUNS = (
-    "annotated-transformer train tatoeba-en-de --out runs/first",
-    GONE_ON + "--from runs/first/model --set steps=1800 --set warmup=200 "
+    "python -m benchmarks.paper.augmentation runs/pairs",
+    ON_FILES.format(pairs="pairs") + "--recipe tatoeba-en-de --set tidy=true "
+    "--out runs/first",
+    FIRST + "--from runs/first/model --set steps=1800 --set warmup=200 "
     "--set peak=0.0007 --out runs/second",
-    GONE_ON + "--from runs/second/model --set steps=1000 --set warmup=100 "
+    FIRST + "--from runs/second/model --set steps=1000 --set warmup=100 "
     "--set peak=0.0006 --out runs/third",
     "annotated-transformer average runs/second/model runs/third/model --out runs/mean",
     "python -m benchmarks.paper.rare_pieces runs/mean runs/third/data/train runs/fewer",
-    GONE_ON + "--from runs/fewer --teacher runs/mean --teacher-choices 4 "
-    "--set bpe_dropout=0.1 --set steps=1800 --set warmup=200 --set peak=0.0007 "
-    "--out runs/fourth",
+    "python -m benchmarks.paper.augmentation runs/taught --teacher runs/mean "
+    "--choices 4",
+    TAUGHT + "--from runs/fewer --set bpe_dropout=0.1 --set steps=1800 "
+    "--set warmup=200 --set peak=0.0007 --out runs/fourth",
     "python -m benchmarks.paper.mean_of_pieces runs/mean runs/fourth/model runs/whole",
 )
 ALPHAS = (0.2, 0.6, 1.0)

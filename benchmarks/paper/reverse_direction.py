@@ -1,7 +1,7 @@
 """Measure the translator of the reverse direction, and put it into models/.
 
-    annotated-transformer train tatoeba-en-de --from tatoeba-en-de --set src=de … \\
-        --out runs/reverse
+    python -m benchmarks.paper.augmentation runs/german --langs de en
+    annotated-transformer train runs/german/train … --out runs/reverse
     python -m benchmarks.paper.reverse_direction runs/reverse
 
 The settings of the run are RUN below. All is measured as by `benchmarks.paper.everyday`
@@ -33,9 +33,11 @@ from benchmarks.record import RESULTS, ROOT, command, command_line, folder
 NAME = "tatoeba-de-en"
 FORWARD = RESULTS / "runs" / "tatoeba-en-de-second" / "record.json"
 RUN = (
-    "annotated-transformer train tatoeba-en-de --from tatoeba-en-de --set src=de "
-    "--set tgt=en --set steps=2400 --set batch_tokens=8192 --set precision=bf16 "
-    "--set warmup=400 --set peak=0.0015 --set log_every=50 --set save_every=50 "
+    "python -m benchmarks.paper.augmentation runs/german --langs de en; "
+    "annotated-transformer train runs/german/train --src de --tgt en "
+    "--valid runs/german/val --from tatoeba-en-de --set steps=2400 "
+    "--set batch_tokens=8192 --set precision=bf16 --set warmup=400 "
+    "--set peak=0.0015 --set log_every=50 --set save_every=50 "
     "--set keep=8 --set patience=0"
 )
 PERSONS = (

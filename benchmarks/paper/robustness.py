@@ -25,7 +25,11 @@ from random import Random
 import torch
 
 from annotated_transformer import load
-from annotated_transformer.data.augmentation import (
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.model_names import SHIPPED
+from annotated_transformer.translation.translator import Translator
+from benchmarks.measure import bleu, sides
+from benchmarks.paper.augmentation import (
     Names,
     invented_word,
     names,
@@ -33,10 +37,6 @@ from annotated_transformer.data.augmentation import (
     typo,
     without_stop,
 )
-from annotated_transformer.decoding.options import SearchOptions
-from annotated_transformer.model_names import SHIPPED
-from annotated_transformer.translation.translator import Translator
-from benchmarks.measure import bleu, sides
 from benchmarks.record import command_line, save
 
 SIXTY = Path(__file__).with_name("sixty.tsv")

@@ -9,16 +9,21 @@ attention whose scores are dot products or a small network's. The layers take tu
 times are processor seconds of one thread, the least of all turns, since other work can
 only slow them; memory is what autograd keeps for the way back. Takes some minutes and
 writes results/paper/table1.json, which nbs/model/costs.ipynb, nbs/model/attention.ipynb
-and nbs/before/recurrent.ipynb show.
+and nbs/before/recurrent.ipynb show. What the ledger has of Table 1 is counted below, on
+layers that run.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from math import log2
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from annotated_transformer.before.graph import longest_chain
 from annotated_transformer.model.attention import MultiHeadAttention, attention
+from annotated_transformer.model.costs import layer_operations, layers_to_connect
 from benchmarks.measure import in_turn
 from benchmarks.record import command_line, save
 
@@ -128,6 +133,61 @@ def measured(found: dict[str, Layer], n: int, d: int, repeats: int) -> list[dict
         }
         for name, layer in found.items()
     ]
+
+
+# -- counted, for the ledger -----------------------------------------------------------
+
+
+def exponents(layer: str) -> str:
+    """How the operations grow with n, d and, if at all, k and r: from doubling each."""
+    sizes = {"n": 1 << 14, "d": 64, "k": 3, "r": 32}
+    once = layer_operations(*sizes.values())[layer]
+    grown = {}
+    for name in sizes:
+        twice = layer_operations(*(sizes | {name: 2 * sizes[name]}).values())[layer]
+        grown[name] = round(log2(twice / once), 2)
+    powers = [f"{name}^{power:g}" for name, power in grown.items() if power]
+    return f"{' · '.join(powers)}, counted"
+
+
+def chain(layer: str, n: int) -> int:
+    """The longest chain of operations that wait for each other."""
+    x, W = torch.randn(1, n, 8, requires_grad=True), torch.randn(8, 8)
+    if layer == "recurrent":
+        state = torch.zeros(1, 8)
+        for step in x.unbind(1):
+            state = step @ W + state @ W
+        return longest_chain(state)
+    if layer == "convolutional":
+        return longest_chain(F.conv1d(x.mT, torch.randn(8, 8, 3)))
+    return longest_chain((x @ x.mT).softmax(-1) @ x)
+
+
+def ring(n: int, width: int, gap: int = 1) -> torch.Tensor:
+    """Which positions of a ring a window around each reads."""
+    offsets = gap * (torch.arange(width) - width // 2)
+    reads = torch.zeros(n, n, dtype=torch.bool)
+    return reads.scatter_(1, (torch.arange(n)[:, None] + offsets) % n, True)
+
+
+def counted() -> dict[str, str]:
+    """Operations, chains and paths of Table 1's layers, as the ledger has them."""
+    everything = torch.ones(81, 81, dtype=torch.bool)
+    dilated = (ring(81, 3, 3**layer) for layer in range(81))
+    paths = {
+        "self-attention": layers_to_connect(repeat(everything)),
+        "recurrent": None,
+        "convolutional": layers_to_connect(dilated),
+        "restricted self-attention": layers_to_connect(repeat(ring(81, 9))),
+    }
+    found = {}
+    for layer, reached in paths.items():
+        waits = ", ".join(f"{chain(layer, n)} for n = {n}" for n in (16, 64))
+        path = f"{reached} layer{'s' * (reached > 1)}" if reached else "80 steps"
+        found[f"{layer}: complexity"] = exponents(layer)
+        found[f"{layer}: sequential operations"] = waits
+        found[f"{layer}: maximum path length"] = f"{path} for n = 81"
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> None:

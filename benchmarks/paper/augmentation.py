@@ -1,4 +1,12 @@
-"""§5.1: sentence pairs varied as people vary them: names, numbers, case, typos, length.
+"""Sentence pairs varied as people vary them: names, numbers, case, typos, length.
+
+    python -m benchmarks.paper.augmentation runs/pairs
+    python -m benchmarks.paper.augmentation runs/pairs --teacher runs/mean --choices 4
+
+Writes the text of the model for everyday sentences: Tatoeba's training pairs with a
+phrase of the phrasebook after every fourth, or a teacher's translations of both, six
+times and each time varied, in train.en and train.de; and its validation split. With
+`--langs de en` the slips are in German. Minutes of one core, with a teacher hours.
 
 A few names stand for all in a small corpus: one in ten sentences of Tatoeba is about
 Tom, so that a model trained on it knows no way to copy a name. Names, numbers and
@@ -10,14 +18,21 @@ and its contributors), in thirty-nine countries' versions; cities whose German n
 another are from CLDR.
 """
 
+import csv
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
 from random import Random
 from zlib import crc32
 
-from .text_files import read_table
+from annotated_transformer import load
+from annotated_transformer.after.distillation import DistilledPairs
+from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.near_copies import without_copies
+from benchmarks.record import command_line
 
+COPIES = 6  # of each pair, each varied in another way
 Pair = tuple[str, str]
 Name = tuple[str, str]  # in English and in German
 
@@ -25,6 +40,12 @@ _ONSETS = "b bl br c ch d dr f g gr h j k kl kr l m n p pr r s sch sh st t tr v 
 _VOWELS = "a a a e e e i i o o u ai au ea ee ie ou ü ö"
 _CODAS = ". . . . . l m n n r r s t ck ng nd rt x"
 _ACCENTS = "áàâãåäæçčćďđéèêëěęğíìîïıłñńňóòôõöøőœřśşšßťțúùûüůűýźžżðþ"
+
+
+def read_table(name: str) -> list[dict[str, str]]:
+    """The rows of a table that lies beside this module."""
+    lines = Path(__file__).with_name(name).read_text("utf-8").splitlines()
+    return [*csv.DictReader(lines, delimiter="\t")]
 
 
 def names(kind: str, held_out: bool = False) -> list[Name]:
@@ -300,18 +321,6 @@ def augmented(
                 yield _with_slips(german, rng), english
 
 
-@dataclass(frozen=True)
-class VariedPairs:
-    """Pairs that are `augmented` at each reading, every time in the same way."""
-
-    pairs: Iterable[Pair]
-    langs: Pair
-    copies: int
-
-    def __iter__(self) -> Iterator[Pair]:
-        return augmented(self.pairs, self.langs, self.copies)
-
-
 def _varied(pairs: list[Pair], rng: Random) -> Iterator[Pair]:
     """One copy of the pairs, in English and German, before the slips."""
     new = Names(rng)
@@ -343,3 +352,45 @@ def _with_slips(text: str, rng: Random) -> str:
         if rng.random() < probability:
             slipped = slip(slipped, rng)
     return slipped if slipped.strip() else text
+
+
+# -- the text of the model for everyday sentences --------------------------------------
+
+
+def everyday_pairs(langs: Pair) -> Iterator[Pair]:
+    """Tatoeba's training pairs, with a phrase of the phrasebook after every fourth."""
+    splits = (load_corpus("tatoeba", split, *langs) for split in ("val", "test"))
+    held = chain.from_iterable(splits)
+    phrases = without_copies(load_corpus("phrasebook", "train", *langs), held, langs)
+    for number, pair in enumerate(load_corpus("tatoeba", "train", *langs), 1):
+        yield pair
+        if number % 4 == 0:
+            yield from islice(phrases, 1)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write both splits, a file for each language."""
+    parser = command_line(__doc__)
+    parser.add_argument("folder", type=Path, help="a new one for the files")
+    parser.add_argument("--langs", nargs=2, default=["en", "de"])
+    parser.add_argument("--teacher", help="a model that translates the text anew")
+    parser.add_argument("--choices", type=int, default=1, help="of its translations")
+    asked = parser.parse_args(argv)
+    src, tgt = langs = tuple(asked.langs)
+    pairs: Iterable[Pair] = everyday_pairs(langs)
+    if asked.teacher:
+        teacher = load(asked.teacher)
+        pairs = DistilledPairs([*pairs], asked.teacher, teacher, asked.choices)
+    asked.folder.mkdir(parents=True)
+    splits = {
+        "train": augmented(pairs, langs, COPIES),
+        "val": load_corpus("tatoeba", "val", src, tgt),
+    }
+    for split, chosen in splits.items():
+        for lang, side in zip(langs, zip(*chosen, strict=True), strict=True):
+            text = "".join(f"{line}\n" for line in side)
+            (asked.folder / f"{split}.{lang}").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
