@@ -5,7 +5,7 @@ How a part wants to be called is found by trying on its own check.
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -153,7 +153,7 @@ def ways(part: Part) -> Iterator[Way]:
 def adapted(name: str, check: Callable[[Part], Verdict], part: Part) -> Verdict:
     """The verdict in the first way that passes, or in the one that comes furthest."""
     best, furthest = check(part), 0
-    if best:
+    if best or best.departs:
         return best
     for way in ways(part):
 
@@ -164,8 +164,9 @@ def adapted(name: str, check: Callable[[Part], Verdict], part: Part) -> Verdict:
             return way.read(result) if name.endswith("_mask") else result
 
         verdict = check(theirs)
-        if verdict:
-            return Verdict(f"{verdict} Called with {way or 'other names'}.", right=True)
+        if verdict or verdict.departs:
+            called = f"{verdict} Called with {way or 'other names'}."
+            return replace(verdict, sentence=called)
         if way.calls > furthest:
             best, furthest = verdict, way.calls
     return best

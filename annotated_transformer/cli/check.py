@@ -44,7 +44,9 @@ def check(
         sentence = "done" if verdict and not use else escaped(verdict.sentence)
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
-    echo(f"{done} of {len(verdicts)} parts are right")
+    departing = sum(each.departs for each in verdicts.values())
+    departs = f", {departing} depart{'s' * (departing == 1)}" * bool(departing)
+    echo(f"{done} of {len(verdicts)} parts are right{departs}")
     if done < len(verdicts):
         raise typer.Exit(1)
 
