@@ -400,12 +400,6 @@ RARE = [
     ("FeedForward", RELU, RELU + ".relu()", "between the layers alone"),
     ("FeedForward", RELU, "self.W_2(self.W_1(x.relu()))", "between the layers alone"),
     (
-        "FeedForward",
-        RELU,
-        "self.W_2(nn.functional.gelu(self.W_1(x)))",
-        "between the layers alone",
-    ),
-    (
         "sinusoids",
         ANGLE,
         ANGLE.replace("/ d_model", "/ 2 / d_model"),

@@ -20,22 +20,41 @@ def check(
             "whatever way it wants to be called. May be given again."
         ),
     ] = None,
+    starter: Annotated[
+        bool,
+        typer.Option(
+            "--starter",
+            help="Write the file instead: the parts' signatures, to be filled in.",
+        ),
+    ] = False,
 ) -> None:
     """Check a Transformer that you write yourself, part by part.
 
-    Each part is done, not yet written, waits for one that it uses, or has the first
-    thing that is wrong, below what was expected beside what was found.
+    Each part is done, not yet written, waits for one that it uses, departs from the
+    paper (≈) or has the first thing that is wrong, below what was expected beside what
+    was found.
     This runs the file, as `import` does, in a process of its own, which has a minute
     for each part. Status 0 when every part is right, 1 when one isn't.
 
     **Example**
+
+    `annotated-transformer check my_transformer.py --starter`
 
     `annotated-transformer check my_transformer.py`
 
     `annotated-transformer check theirs.py --use Encoder=Stack`
     """
     from ..check.file import progress
+    from ..check.starter import write_starter
 
+    if starter:
+        if use:
+            raise UserError(
+                "--starter writes a file, and --use asks one: leave one out"
+            )
+        write_starter(file)
+        echo(f"wrote {file}: write its parts, and check it by the same command")
+        return
     verdicts = progress(file, _asked(use or []))
     for name, verdict in verdicts.items():
         for line in verdict.numbers.splitlines():
