@@ -638,7 +638,7 @@ class TorchTransformer(nn.Module):
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
         )
-        return self.out(hidden)
+        return self.out(hidden), hidden
 
 
 def torch_loss(logits, target, smoothing):

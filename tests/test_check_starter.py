@@ -42,4 +42,6 @@ def test_a_starter_overwrites_nothing_and_goes_alone(run, tmp_path):
 def test_the_page_offers_the_same_file():
     name = "starter.py"
     assert (NBS / name).read_text("utf-8") == starter(name)
-    assert f"{{download}}`{name}" in (NBS / "write_it.ipynb").read_text("utf-8")
+    assert f"{{download}}`download it <{name}>`" in (NBS / "write_it.ipynb").read_text(
+        "utf-8"
+    )

@@ -156,10 +156,10 @@ class Inside:
             table.copy_(inside.table)
         with without(others):
             ids = torch.tensor([[1, 2, 3]])
-            before = module(ids, ids)
+            before = inside.run(ids, ids)
         for weight in others:
             with without([other for other in others if other is not weight]):
-                if changed(before, module(ids, ids)):
+                if changed(before, inside.run(ids, ids)):
                     inside.positions.append(weight)
         inside.last = inside.find_last()
         with without(others):
@@ -167,6 +167,11 @@ class Inside:
         plain, scale = inside.vectors(ids), math.sqrt(inside.table.size(1))
         inside.scale = 1.0 if close(come, normalised(plain), 1e-3) else scale
         return inside
+
+    def run(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """The logits, without what may be returned after them."""
+        found = self.module(src, tgt)
+        return found[0] if isinstance(found, tuple) else found
 
     @property
     def table(self) -> Tensor:
@@ -205,7 +210,7 @@ class Inside:
         src = self.write(memory, 1, mask)
         tgt = self.write(y, 1 + memory.size(0) * memory.size(1), None)
         with without(self.positions):
-            return self.read(self.module(src, tgt))
+            return self.read(self.run(src, tgt))
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What the encoder makes of vectors."""
@@ -233,7 +238,7 @@ class Inside:
 
     def find_last(self) -> nn.Module | None:
         """The last module through which all goes that the source does."""
-        logits = self.module(SRC_IDS, TGT_IDS)
+        logits = self.run(SRC_IDS, TGT_IDS)
         seen = self._seen(self.module.modules(), SRC_IDS, TGT_IDS)
         for module, result in reversed(seen):
 
@@ -272,7 +277,7 @@ class Inside:
     ) -> Tensor:
         handles = [module.register_forward_hook(hook) for module in modules]
         try:
-            return self.module(src, tgt)
+            return self.run(src, tgt)
         finally:
             for handle in handles:
                 handle.remove()
