@@ -1,13 +1,16 @@
 """`check`: how far a Transformer is that you write yourself."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UserError, escaped, nearest
 from .options import app
 from .streams import echo
+
+if TYPE_CHECKING:
+    from ..check.verdict import Verdict
 
 
 @app.command()
@@ -55,19 +58,23 @@ def check(
         write_starter(file)
         echo(f"wrote {file}: write its parts, and check it by the same command")
         return
-    verdicts = progress(file, _asked(use or []))
+    if not _told(progress(file, _asked(use or [])), whole=bool(use)):
+        raise typer.Exit(1)
+
+
+def _told(verdicts: "dict[str, Verdict]", whole: bool) -> bool:
+    """Print them, sentences of praise if `whole`; whether all parts are right."""
     for name, verdict in verdicts.items():
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
             name = ""
-        sentence = "done" if verdict and not use else escaped(verdict.sentence)
+        sentence = escaped(verdict.sentence) if whole or not verdict else "done"
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     departing = sum(each.departs for each in verdicts.values())
     departs = f", {departing} depart{'s' * (departing == 1)}" * bool(departing)
     echo(f"{done} of {len(verdicts)} parts are right{departs}")
-    if done < len(verdicts):
-        raise typer.Exit(1)
+    return done == len(verdicts)
 
 
 def _asked(use: list[str]) -> dict[str, str]:
