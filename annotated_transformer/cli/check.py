@@ -1,16 +1,13 @@
 """`check`: how far a Transformer is that you write yourself."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..errors import UserError, escaped, nearest
 from .options import app
 from .streams import echo
-
-if TYPE_CHECKING:
-    from ..check.verdict import Verdict
 
 
 @app.command()
@@ -47,28 +44,31 @@ def check(
 
     `annotated-transformer check theirs.py --use Encoder=Stack`
     """
-    from ..check.file import progress
-    from ..check.starter import write_starter
-
-    if starter:
-        if use:
-            raise UserError(
-                "--starter writes a file, and --use asks one: leave one out"
-            )
-        write_starter(file)
-        echo(f"wrote {file}: write its parts, and check it by the same command")
-        return
-    if not _told(progress(file, _asked(use or [])), whole=bool(use)):
+    if not (_started(file, use) if starter else _told(file, use)):
         raise typer.Exit(1)
 
 
-def _told(verdicts: "dict[str, Verdict]", whole: bool) -> bool:
-    """Print them, sentences of praise if `whole`; whether all parts are right."""
+def _started(file: Path, use: list[str] | None) -> bool:
+    """Write the starter, alone."""
+    from ..check.starter import write_starter
+
+    if use:
+        raise UserError("--starter writes a file, and --use asks one: leave one out")
+    write_starter(file)
+    echo(f"wrote {file}: write its parts, and check it by the same command")
+    return True
+
+
+def _told(file: Path, use: list[str] | None) -> bool:
+    """Print each verdict; whether all parts are right."""
+    from ..check.file import progress
+
+    verdicts = progress(file, _asked(use or []))
     for name, verdict in verdicts.items():
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
             name = ""
-        sentence = escaped(verdict.sentence) if whole or not verdict else "done"
+        sentence = escaped(verdict.sentence) if use or not verdict else "done"
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     departing = sum(each.departs for each in verdicts.values())
