@@ -17,6 +17,7 @@ def test_a_right_part_of_other_names_axes_and_masks_passes(name, part, words):
 def test_a_wrong_one_gets_the_reason_of_the_way_that_came_furthest(name, part, words):
     found = adapted(name, check.CHECKS[name], part)
     assert not found and words in found.sentence, found
+    assert found.departs == (part.__name__ == "PreNorm")
 
 
 def test_the_command_asks_one_part_by_any_name(run, tmp_path):

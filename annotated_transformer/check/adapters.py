@@ -5,7 +5,7 @@ How a part wants to be called is found by trying on its own check.
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -34,11 +34,13 @@ OTHER_NAMES = {
     "N": "num_layers n_layers num_blks depth n_layer layers",
     "vocab_size": "num_embeddings n_vocab vocab src_vocab_size",
 }
-MASKS: dict[str, Callable[[Tensor], Tensor]] = {
-    "where True may attend": lambda mask: mask,
-    "where True is hidden": lambda mask: ~mask,
-    "of floats, added to the scores": lambda mask: torch.zeros(mask.shape).masked_fill(
-        ~mask, -torch.inf
+# A mask of theirs from the book's, and the book's from one of theirs.
+MASKS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "where True may attend": (lambda mask: mask, lambda mask: mask),
+    "where True is hidden": (torch.logical_not, torch.logical_not),
+    "of floats, added to the scores": (
+        lambda mask: torch.zeros(mask.shape).masked_fill(~mask, -torch.inf),
+        lambda mask: mask > -1,
     ),
 }
 
@@ -69,25 +71,46 @@ class Way:
     def call(self, part: Part, *given: Any) -> Any:
         """What the part gives for the book's arguments, in the book's axes."""
         self.calls += 1
-        tensors = [each for each in given if each.dtype != torch.bool]
-        named: dict[str, Tensor] = {}
-        for mask in given[len(tensors) :]:
-            mask = MASKS[self.mask](mask)
-            for _ in range(self.axes):
-                mask = mask[:, 0]
-            named[self.mask_name] = mask
+        others, named = list[Any](), dict[str, Tensor]()
+        theirs, _ = MASKS[self.mask]
+        for each in given:
+            if isinstance(each, Tensor) and each.dtype == torch.bool:
+                mask = theirs(each)
+                for _ in range(self.axes):
+                    mask = mask[:, 0]
+                named[self.mask_name] = mask
+            else:
+                others.append(self.turned(each))
         if self.causal_name:
-            n = tensors[0].size(1)
+            n = given[0].size(1)
             causal = torch.ones(n, n, dtype=torch.bool).tril()
-            named[self.causal_name] = MASKS[self.mask](causal)
+            named[self.causal_name] = theirs(causal)
         if self.thrice:
-            tensors.append(tensors[-1])
-        if self.batch_second:
-            tensors = [each.transpose(0, 1) for each in tensors]
+            others.append(others[-1])
         last = [named.pop("")] if "" in named else []
-        found = part(*tensors, *last, **named)
+        found = part(*others, *last, **named)
         found = found[0] if isinstance(found, tuple) and self.batch_second else found
-        return found.transpose(0, 1) if self.batch_second else found
+        return self.turned(found)
+
+    def turned(self, given: Any) -> Any:
+        """Other axes first, where the batch is second; a model turns what it gets.
+
+        The batch is first in a mask, as it is in the scores, in either way.
+        """
+        if not self.batch_second:
+            return given
+        if isinstance(given, nn.Module):
+            return Adapted(given, Way(batch_second=True))
+        turns = isinstance(given, Tensor) and given.dim() > 1
+        return given.transpose(0, 1) if turns and given.dtype != torch.bool else given
+
+    def read(self, mask: Any) -> Any:
+        """A mask that the part made, as the book has it."""
+        if isinstance(mask, Tensor):
+            mask = MASKS[self.mask][1](mask)
+            for _ in range(self.axes):
+                mask = mask[:, None]
+        return mask
 
 
 class Adapted(nn.Module):
@@ -130,18 +153,20 @@ def ways(part: Part) -> Iterator[Way]:
 def adapted(name: str, check: Callable[[Part], Verdict], part: Part) -> Verdict:
     """The verdict in the first way that passes, or in the one that comes furthest."""
     best, furthest = check(part), 0
-    if best:
+    if best or best.departs:
         return best
     for way in ways(part):
 
         def theirs(*given: Any, way: Way = way) -> Any:
-            if name not in SIZES:
-                return way.call(part, *(each for each in given if each is not None))
-            return Adapted(built(name, part, given), way)
+            if name in SIZES:
+                return Adapted(built(name, part, given), way)
+            result = way.call(part, *(each for each in given if each is not None))
+            return way.read(result) if name.endswith("_mask") else result
 
         verdict = check(theirs)
-        if verdict:
-            return Verdict(f"{verdict} Called with {way or 'other names'}.", right=True)
+        if verdict or verdict.departs:
+            called = f"{verdict} Called with {way or 'other names'}."
+            return replace(verdict, sentence=called)
         if way.calls > furthest:
             best, furthest = verdict, way.calls
     return best

@@ -1,5 +1,7 @@
 """How far a file is: each part of the reader's module checked."""
 
+import dis
+import inspect
 import json
 import os
 import sys
@@ -9,7 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Event, Timer
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from ..errors import UserError
@@ -89,17 +91,37 @@ def _after(verdict: Verdict, uses: set[str], others: dict[str, Verdict]) -> Verd
 
 
 def names_in(part: object) -> set[str]:
-    """The global names that a function or the methods of a class speak of."""
-    found: set[str] = set()
-    codes: list[CodeType | None] = [getattr(part, "__code__", None)]
-    methods = vars(part).values() if hasattr(part, "__dict__") else ()
-    codes += [getattr(each, "__code__", None) for each in methods]
-    while codes:
-        code = codes.pop()
-        if code is not None:
-            found |= set(code.co_names)
-            codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    """The global names that a function or a class speaks of, helpers included.
+
+    A helper is what the same module holds: a function, or a class, with its bases.
+    """
+    found, left, home = set[str](), [part], getattr(part, "__module__", None)
+    while left:
+        for function in _functions(left.pop()):
+            named = _loaded(function.__code__) - found
+            found |= named
+            helpers = (function.__globals__.get(name) for name in named)
+            left += [each for each in helpers if getattr(each, "__module__", 0) == home]
     return found
+
+
+def _functions(part: object) -> Iterator[FunctionType]:
+    """A function itself, or a class's methods and what its attributes name."""
+    for owner in part.__mro__ if isinstance(part, type) else ():
+        if owner.__module__ == getattr(part, "__module__", None):
+            for each in vars(owner).values():
+                yield from _functions(each)
+    function = inspect.unwrap(part) if callable(part) else part
+    if isinstance(function, FunctionType):
+        yield function
+
+
+def _loaded(code: CodeType) -> set[str]:
+    """The globals that code reads, in functions inside it, too."""
+    steps = dis.get_instructions(code)
+    found = {str(step.argval) for step in steps if step.opname == "LOAD_GLOBAL"}
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return found.union(*map(_loaded, inner))
 
 
 def _answers(path: Path, names: list[str], late: Event) -> Iterator[dict[str, Any]]:

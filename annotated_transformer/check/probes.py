@@ -30,15 +30,16 @@ class Probe:
     module: nn.Module
     forward: Forward
     weights: Weights
+    chains: bool = True  # what it gives can be given to a next one; not below a norm
 
 
 @contextmanager
-def without(weights: Iterable[nn.Parameter]) -> Iterator[None]:
-    """Zeros in some weights, for a while."""
+def without(weights: Iterable[nn.Parameter], keep: float = 0.0) -> Iterator[None]:
+    """Zeros in some weights, or a part of them, for a while."""
     kept = [(weight, weight.detach().clone()) for weight in weights]
     with torch.no_grad():
         for weight, _ in kept:
-            weight.zero_()
+            weight.mul_(keep)
     try:
         yield
     finally:
@@ -135,52 +136,81 @@ class Inside:
     """
 
     module: nn.Module
-    table: nn.Parameter
+    tables: list[Tensor]  # with a row to an id; untied ones hold the same
     others: Weights
     positions: Weights  # learned ones, if it has them
     last: nn.Module | None = None  # the encoder's, if a module gives the memory
+    scale: float = 1.0
 
     @classmethod
     def of(cls, module: nn.Module, vocab_size: int) -> "Inside":
-        """Raises: Wrong unless one table of that many rows is looked up."""
+        """Raises: Wrong unless tables of that many rows are looked up."""
         silence(module)
         matrices = matrices_of(module)
         tables = [weight for weight in matrices if vocab_size in weight.shape]
-        require(len(tables) == 1, "There should be one table of embeddings.")
-        others = [weight for weight in matrices if weight is not tables[0]]
-        inside = cls(module, tables[0], others, [])
+        require(tables, "There should be a table of embeddings.")
+        others = [weight for weight in matrices if vocab_size not in weight.shape]
+        rows = [each if len(each) == vocab_size else each.T for each in tables]
+        inside = cls(module, [each.detach() for each in rows], others, [])
+        for table in inside.tables[1:]:
+            table.copy_(inside.table)
         with without(others):
             ids = torch.tensor([[1, 2, 3]])
-            before = module(ids, ids)
+            before = inside.run(ids, ids)
         for weight in others:
             with without([other for other in others if other is not weight]):
-                if changed(before, module(ids, ids)):
+                if changed(before, inside.run(ids, ids)):
                     inside.positions.append(weight)
         inside.last = inside.find_last()
+        with without(others):
+            come = normalised(inside.read(before))
+        plain, scale = inside.vectors(ids), math.sqrt(inside.table.size(1))
+        inside.scale = 1.0 if close(come, normalised(plain), 1e-3) else scale
         return inside
+
+    def run(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """The logits, without what may be returned after them."""
+        found = self.module(src, tgt)
+        return found[0] if isinstance(found, tuple) else found
+
+    @property
+    def table(self) -> Tensor:
+        return self.tables[0]
+
+    def codes(self, n: int) -> Tensor:
+        """The positions' codes, but for learned ones, which are turned off."""
+        return sinusoids(n, self.table.size(1)) * (not self.positions)
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """What the layers get for ids."""
+        return self.scale * self.table[ids] + self.codes(ids.size(1))
+
+    def fill(self, ids: Tensor, rows: Tensor | float) -> None:
+        """Rows of all tables."""
+        for table in self.tables:
+            table[ids] = rows
 
     def write(self, vectors: Tensor, first: int, mask: Tensor | None) -> Tensor:
         """The ids, counted from the first, that bring these vectors to the layers."""
-        batch, n, d_model = vectors.shape
+        batch, n, _ = vectors.shape
         ids = torch.arange(first, first + batch * n).reshape(batch, n)
         if mask is not None:
             ids = ids.masked_fill(~mask[:, 0, 0], 0)
-        codes = 0 if self.positions else sinusoids(n, d_model)
-        with torch.no_grad():
-            self.table[ids] = (vectors.detach() - codes) / math.sqrt(d_model)
+        self.fill(ids, (vectors.detach() - self.codes(n)) / self.scale)
         return ids
 
     def read(self, logits: Tensor) -> Tensor:
-        """The decoder's vectors behind the logits."""
-        back = torch.linalg.pinv(self.table.detach().double().T)
-        return (logits.double() @ back).float()
+        """The decoder's vectors behind the logits, or behind log-probabilities."""
+        table = self.table.double()
+        back = torch.linalg.pinv(nn.functional.pad(table, (0, 1), value=1.0).T)
+        return (logits.double() @ back)[..., :-1].float()
 
     def decode(self, y: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """What the decoder makes of vectors and of the encoder's input."""
         src = self.write(memory, 1, mask)
         tgt = self.write(y, 1 + memory.size(0) * memory.size(1), None)
         with without(self.positions):
-            return self.read(self.module(src, tgt))
+            return self.read(self.run(src, tgt))
 
     def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What the encoder makes of vectors."""
@@ -208,7 +238,7 @@ class Inside:
 
     def find_last(self) -> nn.Module | None:
         """The last module through which all goes that the source does."""
-        logits = self.module(SRC_IDS, TGT_IDS)
+        logits = self.run(SRC_IDS, TGT_IDS)
         seen = self._seen(self.module.modules(), SRC_IDS, TGT_IDS)
         for module, result in reversed(seen):
 
@@ -247,7 +277,7 @@ class Inside:
     ) -> Tensor:
         handles = [module.register_forward_hook(hook) for module in modules]
         try:
-            return self.module(src, tgt)
+            return self.run(src, tgt)
         finally:
             for handle in handles:
                 handle.remove()

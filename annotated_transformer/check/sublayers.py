@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ..model.position import sinusoids as reference
 from .probes import normalised
@@ -12,6 +13,7 @@ from .verdict import (
     Part,
     check_of,
     close,
+    depart,
     expect,
     expect_touched,
     fill_matrices,
@@ -52,6 +54,10 @@ def _numbers_of_feed_forward(found: Tensor, x: Tensor) -> None:
 
     inner = -0.5 * x.sum(-1, keepdim=True)
     right = result(inner.relu())
+    for gelu in (functional.gelu(inner), functional.gelu(inner, approximate="tanh")):
+        if close(found, result(gelu), 1e-3):
+            depart("GELU in the place of ReLU, as GPT-2 and BERT have it")
+            return
     mistakes = {
         "The ReLU is missing: two linear layers in a row are one.": result(inner),
         "The ReLU stands after both layers; it belongs between them.": (
@@ -87,38 +93,53 @@ def embedding(part: Part) -> str:
     nothing = torch.zeros(1, 1, d_model)
     # Each unit vector picks a column of the output's matrix; a bias falls out.
     rows = (logits(torch.eye(d_model)[None]) - logits(nothing))[0].T
-    _tied_and_scaled(table.detach(), rows.detach(), module)
     # As the reader's class draws it; `new_part` has drawn its own.
     spread = part(500, d_model)(torch.arange(500)[None]).std().item()
+    if not _tied(table.detach(), rows.detach(), module):
+        depart(UNTIED)
+        return "one matrix each way"
+    scaled = _scaled(table.detach(), rows.detach(), module, spread)
     require(
-        abs(spread - 1) < 0.1,
+        not scaled or abs(spread - 1) < 0.1,
         f"forward's entries begin with a standard deviation of {spread:.3g} instead of "
         "1: draw the table with d_model^−½.",
     )
     return "one matrix both ways, scaled by √d_model on the way in alone"
 
 
-def _tied_and_scaled(table: Tensor, rows: Tensor, module: nn.Module) -> None:
-    """What goes in is √d_model times what goes out, from one matrix."""
+def _tied(table: Tensor, rows: Tensor, module: nn.Module) -> bool:
+    """Whether what goes in is a multiple of what goes out, from one matrix."""
+    ratio = (table * rows).sum() / rows.square().sum()
+    one = size_of(module.parameters()) < 2 * table.numel()
+    return close(table, ratio * rows, 1e-4) and one
+
+
+UNTIED = "the output isn't tied, so that what trains one matrix doesn't train the other"
+UNSCALED = (
+    "the embedding isn't multiplied by √d_model, and begins with a standard deviation "
+    "of {spread:.2g}"
+)
+
+
+def _scaled(table: Tensor, rows: Tensor, module: nn.Module, spread: float) -> bool:
+    """Whether what goes in is √d_model times what goes out; False: departs."""
     root = math.sqrt(table.size(1))
     ratio = (table * rows).sum() / rows.square().sum()
-    tied = size_of(module.parameters()) < 2 * table.numel()
-    require(
-        close(table, ratio * rows, 1e-4) and tied,
-        "The output isn't tied: forward and logits should use one matrix, so that what "
-        "trains one trains the other.",
-    )
     weight = next(p for p in matrices_of(module) if p.numel() == table.numel())
     scaled_out = rows.norm() / weight.norm()
     require(
         abs(scaled_out - 1) < 1e-3,
         f"logits scales the matrix by {scaled_out:.3g}; on the way out it is as it is.",
     )
+    if abs(ratio - 1) < 1e-3 and not 0.5 < root * spread < 2:  # drawn for no scale
+        depart(UNSCALED.format(spread=spread) + ", as GPT-2's" * (spread < 0.1))
+        return False
     require(
         abs(ratio / root - 1) < 1e-3,
         f"forward multiplies the rows by {ratio:.3g}, and it should by √d_model, "
         f"{root:.3g}.",
     )
+    return True
 
 
 @check_of("sinusoids")
@@ -167,9 +188,9 @@ def add_norm(part: Part) -> str:
         close(found, module(x, sublayer)),
         "Dropout goes on in evaluation mode: use nn.Dropout, or pass self.training.",
     )
-    pre = "The norm stands before the sum (pre-norm); the paper's comes after it: "
     mistakes = {
-        f"{pre}norm(x + sublayer_output).": x + normalised(sublayer),
+        "The norm is of the sub-layer's output alone; the paper's is of the sum: "
+        "norm(x + sublayer_output).": x + normalised(sublayer),
         "The residual is missing: add x to the sub-layer's output.": (
             normalised(sublayer)
         ),

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
@@ -20,7 +21,8 @@ PACKAGE = Path(__file__).parent
 class Verdict:
     """What a check says: one sentence, and whether the part is right or there at all.
 
-    It is true when the part is right. A notebook shows what was expected beside what
+    It is true when the part is right; one that `departs` works, and otherwise than the
+    paper's. A notebook shows what was expected beside what
     was found, where there are numbers, and then the sentence. `waits_for` names the
     part to mend first, of those that this one uses.
     """
@@ -30,6 +32,7 @@ class Verdict:
     written: bool = True
     numbers: str = ""
     waits_for: str = ""
+    departs: bool = False
 
     def __bool__(self) -> bool:
         return self.right
@@ -41,6 +44,16 @@ class Verdict:
 
 
 NOT_YET = Verdict("not yet written", written=False)
+
+
+# What the check that is running has found to be otherwise than in the paper.
+_departures: ContextVar[list[str]] = ContextVar("departures")
+
+
+def depart(words: str) -> None:
+    """Say how a part departs from the paper, without a mistake; the check goes on."""
+    if words not in _departures.get():
+        _departures.get().append(words)
 
 
 class Wrong(Exception):
@@ -85,8 +98,13 @@ def check_of(name: str) -> Callable[[Callable[[Part], str]], Callable[[Part], Ve
         def check(part: Part) -> Verdict:
             with torch.random.fork_rng(devices=[]), torch.enable_grad():
                 torch.manual_seed(0)
+                _departures.set([])
                 try:
-                    return Verdict(f"{name} is right: {body(part)}.", right=True)
+                    praise = body(part)
+                    if found := _departures.get():
+                        words = f"≈ {name} departs from the paper: {'; '.join(found)}."
+                        return Verdict(words, departs=True)
+                    return Verdict(f"{name} is right: {praise}.", right=True)
                 except Wrong as wrong:
                     return Verdict(str(wrong), numbers=wrong.numbers)
                 except NotImplementedError as error:

@@ -6,15 +6,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..model.position import sinusoids
 from .probes import Forward, Inside, Probe, normalised, without
 from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding
+from .sublayers import UNSCALED
 from .verdict import (
     Part,
     call,
     changed,
     check_of,
     close,
+    depart,
     expect,
     matrices_of,
     new_part,
@@ -48,16 +49,19 @@ def transformer(part: Part) -> str:
         return output("forward", module, src, tgt, shape=(*tgt.shape, VOCAB))
 
     before = forward(SOURCE, TARGET)
-    sums = before.exp().sum(-1), before.sum(-1)
+    if close(before.exp().sum(-1), torch.ones(TARGET.shape), 1e-4):
+        depart("log-probabilities come out, the logits less a number in each row")
     require(
-        not any(close(each, torch.ones_like(each), 1e-4) for each in sums),
+        not close(before.sum(-1), torch.ones(TARGET.shape), 1e-4),
         "These are probabilities: return the logits; the softmax belongs to the loss.",
     )
     _source_seen(forward, before)
     require_gradients(module, before)
     _sizes(module, made(vocab_size=VOCAB + 1), made(N=2))
     call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
-    _embedded(made())
+    # As the reader's class draws it; `made` has drawn its own.
+    drawn = Inside.of(part(VOCAB, 1, D_MODEL, *SIZES.values()).eval(), VOCAB)
+    _embedded(made(), drawn.table.std().item())
     _stacks(made)
     return "Figure 1 from ids to logits, one embedding for all three places"
 
@@ -67,9 +71,9 @@ def _stacks(made: Callable[..., nn.Module]) -> None:
     encoder = _encoder_inside(made())
     if encoder.weights:
         encoding(encoder.forward)
-        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1)
+        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1, stack=True)
     decoding(_decoder_inside(made()).forward)
-    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2)
+    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2, stack=True)
 
 
 def _sizes(module: nn.Module, wider: nn.Module, deeper: nn.Module) -> None:
@@ -77,11 +81,9 @@ def _sizes(module: nn.Module, wider: nn.Module, deeper: nn.Module) -> None:
     twelve d² of attention and four d·d_ff.
     """
     more = size_of(wider.parameters()) - size_of(module.parameters())
-    require(
-        more // D_MODEL == 1,
-        f"Each token has {more // D_MODEL} vectors: source, target and output share "
-        "one matrix, §3.4.",
-    )
+    require(more // D_MODEL in (1, 2, 3), "vocab_size isn't the number of embeddings.")
+    if more // D_MODEL > 1:
+        depart(f"each token has {more // D_MODEL} vectors in place of one, §3.4")
     more = size_of(matrices_of(deeper)) - size_of(matrices_of(module))
     wanted = 12 * D_MODEL**2 + 4 * D_MODEL * int(SIZES["d_ff"])
     require(
@@ -108,25 +110,30 @@ def _source_seen(forward: Forward, before: Tensor) -> None:
     )
 
 
-def _embedded(module: nn.Module) -> None:
+def _embedded(module: nn.Module, spread: float) -> None:
     """With zeros in all layers, each token's vector comes through, normalised."""
     silence(module)
     inside = Inside.of(module, VOCAB)
+    if inside.positions:
+        depart("learned positions, which Table 3 (E) finds as good")
+    if inside.scale == 1 and spread > 2 / math.sqrt(D_MODEL):
+        depart(UNSCALED.format(spread=spread))
+    else:
+        inside.scale = math.sqrt(D_MODEL)
     with without(inside.others):
-        logits = module(SOURCE, TARGET)
+        logits = inside.run(SOURCE, TARGET)
         memory = inside.memory(SOURCE, TARGET)
         _vectors("target", TARGET, inside.read(logits), inside)
         if memory is not None:
             _vectors("source", SOURCE, memory, inside)
     module.train()
     with without(inside.others):
-        _embedding_dropout(module, inside)
+        _embedding_dropout(inside)
 
 
 def _vectors(side: str, ids: Tensor, found: Tensor, inside: Inside) -> None:
     """Raises: Wrong unless they are √d_model times rows, plus the positions' codes."""
-    rows, root = inside.table.detach()[ids], math.sqrt(D_MODEL)
-    codes = sinusoids(ids.size(1), D_MODEL) * (not inside.positions)
+    rows, codes = inside.table[ids], inside.codes(ids.size(1))
     mistakes = {
         f"The {side}'s positions are missing: add sinusoids to its embedding.": (
             normalised(rows)
@@ -138,19 +145,20 @@ def _vectors(side: str, ids: Tensor, found: Tensor, inside: Inside) -> None:
         f"With zeros in all layers each {side} token's vector should come through, "
         "normalised: √d_model times its row, plus its position's code, from 0 on."
     )
-    expect(found, normalised(root * rows + codes), sentence, mistakes, tolerance=1e-3)
+    right = normalised(inside.vectors(ids))
+    expect(normalised(found), right, sentence, mistakes, tolerance=1e-3)
 
 
-def _embedding_dropout(module: nn.Module, inside: Inside) -> None:
+def _embedding_dropout(inside: Inside) -> None:
     """In training it falls on the sum of embedding and position, §5.4."""
 
     def drops() -> bool:
-        return not close(module(SOURCE, TARGET), module(SOURCE, TARGET), 1e-3)
+        one, other = (inside.run(SOURCE, TARGET) for _ in range(2))
+        return not close(one, other, 1e-3)
 
     require(drops(), "Dropout is missing where embedding and positions are added.")
     if not inside.positions:
-        with torch.no_grad():
-            inside.table[TARGET] = 0
+        inside.fill(TARGET, 0.0)
         require(
             drops(),
             "Dropout falls on the embedding before the positions are added: drop their "

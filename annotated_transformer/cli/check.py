@@ -20,20 +20,47 @@ def check(
             "whatever way it wants to be called. May be given again."
         ),
     ] = None,
+    starter: Annotated[
+        bool,
+        typer.Option(
+            "--starter",
+            help="Write the file instead: the parts' signatures, to be filled in.",
+        ),
+    ] = False,
 ) -> None:
     """Check a Transformer that you write yourself, part by part.
 
-    Each part is done, not yet written, waits for one that it uses, or has the first
-    thing that is wrong, below what was expected beside what was found.
+    Each part is done, not yet written, waits for one that it uses, departs from the
+    paper (≈) or has the first thing that is wrong, below what was expected beside what
+    was found.
     This runs the file, as `import` does, in a process of its own, which has a minute
     for each part. Status 0 when every part is right, 1 when one isn't.
 
     **Example**
 
+    `annotated-transformer check my_transformer.py --starter`
+
     `annotated-transformer check my_transformer.py`
 
     `annotated-transformer check theirs.py --use Encoder=Stack`
     """
+    if not (_started(file, use) if starter else _told(file, use)):
+        raise typer.Exit(1)
+
+
+def _started(file: Path, use: list[str] | None) -> bool:
+    """Write the starter, alone."""
+    from ..check.starter import write_starter
+
+    if use:
+        raise UserError("--starter writes a file, and --use asks one: leave one out")
+    write_starter(file)
+    echo(f"wrote {file}: write its parts, and check it by the same command")
+    return True
+
+
+def _told(file: Path, use: list[str] | None) -> bool:
+    """Print each verdict; whether all parts are right."""
     from ..check.file import progress
 
     verdicts = progress(file, _asked(use or []))
@@ -41,12 +68,13 @@ def check(
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
             name = ""
-        sentence = "done" if verdict and not use else escaped(verdict.sentence)
+        sentence = escaped(verdict.sentence) if use or not verdict else "done"
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
-    echo(f"{done} of {len(verdicts)} parts are right")
-    if done < len(verdicts):
-        raise typer.Exit(1)
+    departing = sum(each.departs for each in verdicts.values())
+    departs = f", {departing} depart{'s' * (departing == 1)}" * bool(departing)
+    echo(f"{done} of {len(verdicts)} parts are right{departs}")
+    return done == len(verdicts)
 
 
 def _asked(use: list[str]) -> dict[str, str]:
