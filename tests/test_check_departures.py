@@ -107,7 +107,7 @@ DEPARTURES = [
         ),
         "log-probabilities",
     ),
-    ("Transformer", PRE_NORM + FINAL_NORM + UNTIED + LEARNED, "; each token has 2"),
+    ("Transformer", PRE_NORM + FINAL_NORM + UNTIED + LEARNED, "each token has 2"),
 ]
 
 
