@@ -1,6 +1,6 @@
-// How the book's search ranks what it finds, and three steps that Sphinx's own search
-// lacks: a word that no page has gives way to the nearest one, a page is listed once, and
-// results come while one types.
+// How the book's search ranks what it finds, and four steps that Sphinx's own search
+// lacks: a word that no page has gives way to the nearest one, a title counts where it
+// holds the phrase, a page is listed once, and results come while one types.
 
 // Exact titles come first, chapters before the pages that list (the reference, the
 // glossary, the questions).
@@ -70,9 +70,24 @@ Search.query = (typed) => {
 
 let results = [];  // still to be shown, the best last
 
-Search._performSearch = (...words) => {
-  const seen = new Set();
-  return results = _performSearch(...words).reverse()
+// The sections whose titles hold the words as they were typed, one beside the other, and
+// the subject that they name; a hyphen is a space.
+const spaced = (text) => text.toLowerCase().replace(/[-\s]+/g, " ").trim();
+function phrases(typed) {
+  const { alltitles, indexentries, docnames, titles, filenames } = Search._index;
+  const phrase = spaced(typed);
+  const rows = (entries, score, holds) => Object.entries(entries).filter(([text]) => holds(spaced(text)))
+    .flatMap(([, places]) => places.map(([file, id]) =>
+      [docnames[file], titles[file], id ? `#${id}` : "", null, score, filenames[file]]));
+  return [...rows(alltitles, 80, (title) => title.includes(phrase)),
+    ...rows(indexentries, 100, (entry) => entry === phrase)]
+    .map((each) => each.with(4, Scorer.score(each)));
+}
+
+Search._performSearch = (typed, ...words) => {
+  const seen = new Set(), found = _performSearch(typed, ...words);
+  return results = [...found, ...(/[- ]/.test(typed) ? phrases(typed) : [])]
+    .sort((a, b) => a[4] - b[4]).reverse()
     .filter(([page]) => !seen.has(page) && seen.add(page)).reverse();
 };
 

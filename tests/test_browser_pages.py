@@ -327,6 +327,9 @@ QUERIES = {
     "hugging face": "after/other_weights",
     "length penalty": "decoding/search",
     "exposure bias": "model/transformer",
+    "cross attention": "model/attention",
+    "ten checkpoints": "training/trainer",
+    "words run out": "data/tokenizer",
 }
 TYPOS = {
     "atention": "model/attention",
