@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 
 MOVED = {
-    "training/averaging": "training/trainer.html#ten-checkpoints-make-one-better-model",
+    "training/averaging": "training/trainer.html#the-mean-of-ten-checkpoints-lies-deeper",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
