@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 
 MOVED = {
-    "training/averaging": "training/trainer.html#the-mean-of-ten-checkpoints-lies-deeper",
+    "training/averaging": "training/trainer.html#the-mean-of-ten-lies-deeper",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
