@@ -19,6 +19,7 @@ from annotated_transformer import load
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.model.attention import causal_mask
 from annotated_transformer.model.transformer import Transformer
+from annotated_transformer.translation.attention_weights import token_labels
 from benchmarks.record import command_line, save_line
 
 PLACE = "model/figure-one.json"
@@ -88,7 +89,7 @@ def likely(logits: Tensor, tokenizer: PairTokenizer, count: int) -> list[list[An
     pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return [
         [
-            [tokenizer.target.id_to_token(i), round(p, 3)]
+            [token_labels(tokenizer.target, [i])[0], round(p, 3)]
             for i, p in zip(*row, strict=True)
         ]
         for row in pairs
