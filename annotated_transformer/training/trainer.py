@@ -29,7 +29,7 @@ def accumulate_gradient(
 
     Each micro-batch is worked through in so many parts. `tokens` are those of the whole
     update, if there is more to it than these. Returns the summed loss, on the device:
-    asking for its value would make the host wait.
+    asking for its value would make the processor wait.
     """
     tokens = tokens or sum(batch.tokens for batch in micro_batches)
     losses = []
