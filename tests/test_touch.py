@@ -32,6 +32,7 @@ from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
 from benchmarks.model import (
     attention_arcs,
+    beam_steps,
     depth,
     figure_one,
     nearest_rows,
@@ -295,6 +296,15 @@ def test_recorded_translations_are_what_the_pages_model_writes():
     d_k = json.loads((MODELS / "tatoeba-en-de" / "config.json").read_text())["d_k"]
     scale = in_node("part-switch.js", "it.PARTS.scale")
     assert scale.endswith(f"√d_k = {d_k**0.5:g}")
+
+
+@needs_node
+def test_recorded_beam_is_what_the_page_searches():
+    found = beam_steps.search()
+    assert {name: load(beam_steps.PLACE)[name] for name in found} == found
+    ended = f"it.ended({json.dumps(found['nodes'])}, 8).map(({{ text }}) => text)"
+    assert in_node("beam-steps.js", ended)[0] == "Er arbeitet nachts."
+    assert in_node("beam-steps.js", ended.replace(", 8)", ", 4)")) == []
 
 
 WEIGH = """function attention(query, key, value, mask) {
@@ -689,6 +699,24 @@ def test_attention_is_written_in_the_page(near):
     write("function attention( {", "doesn’t run: SyntaxError")
     write(WEIGH.replace("WEIGHTS", RIGHT_WEIGHTS), "✓ attention is right")
     assert window.run(tables) == 0
+
+
+@needs_chromium
+def test_a_beam_is_stepped_through(near):
+    window = near("beam-steps")
+    assert told(window, "beam-steps") == "Step 3 of 8. Nothing has ended yet."
+    rows = (
+        "[...document.querySelectorAll('beam-steps .grows tr')].map((r) => r.innerText)"
+    )
+    assert [row.split("\t")[::2] for row in window.run(rows)[1:3]] == [
+        ["Er arbeitet Nacht", "lives on"],
+        ["Er arbeitet nachts", "lives on"],
+    ]
+    window.run("document.querySelector('beam-steps [name=step]').focus()")
+    for _ in range(2):
+        press(window, "ArrowRight")
+    best = "The best that has ended: Er arbeitet nachts."
+    assert told(window, "beam-steps") == f"Step 5 of 8. {best}"
 
 
 @needs_chromium

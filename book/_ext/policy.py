@@ -28,6 +28,7 @@ WORKER = {"connect-src": "'self'", "worker-src": "blob:"}
 BY_CONTENT = {
     "_static/live/translate.js": WORKER,
     "<part-switch": WORKER,
+    "<beam-steps": WORKER,
     "<attention-check": {"worker-src": "blob:"},
     "_static/searchtools.js": {"connect-src": "'self'"},
 }
