@@ -254,7 +254,7 @@ def test_recorded_figure_is_what_the_model_does():
         for before, now in zip(kept["likely"], step["likely"], strict=True):
             assert before[0][1] == pytest.approx(now[0][1], abs=0.02)
     for best, token in zip(
-        found["steps"][-1]["likely"], [*found["target"][1:], "[eos]"], strict=True
+        found["steps"][-1]["likely"], [*found["target"][1:], "</s>"], strict=True
     ):
         assert best[0][0] == token  # each position names the token after it
 
