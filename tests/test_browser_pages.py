@@ -332,7 +332,7 @@ QUERIES = {
     "words run out": "data/tokenizer",
 }
 TYPOS = {
-    "atention": "model/attention",
+    "attetion": "model/attention",
     "label smothing": "training/loss",
     "tokenzier": "data/tokenizer",
     "perplexty": "training/loss",
@@ -357,7 +357,7 @@ def book(request, served: str) -> str:
     return f"file://{BOOK}/" if request.param == "file" else served
 
 
-@pytest.mark.parametrize("words", ["attention", "atention"])
+@pytest.mark.parametrize("words", ["attention", "attetion"])
 def test_who_types_into_the_search_page_finds(words, book, browser):
     browser.open(f"{book}search.html")
     assert search(browser, words)[0] == "model/attention"

@@ -3,9 +3,8 @@
 from html import escape
 from pathlib import Path
 
-MOVED = {
-    "training/averaging": "training/trainer.html#the-mean-of-ten-lies-deeper",
-}
+MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
+MOVED = {"training/averaging": f"training/trainer.html#{MEAN}"}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
