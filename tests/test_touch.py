@@ -820,3 +820,34 @@ def test_a_chapters_part_names_its_data():
     for chapter in sorted((touch.ROOT / "nbs").rglob("*.ipynb")):
         for file in re.findall(r":data: (\S+?)\\n", chapter.read_text()):
             assert Path(touch.ROOT, file).is_file()
+
+
+def test_the_cards_are_the_records_examples_and_mean_four_kinds():
+    state = STILLS["error-cards"]
+    kinds = in_node("error-cards.js", "it.KINDS")
+    lines = [card["line"] for card in state["cards"]]
+    assert set(lines) <= {each["line"] for each in state["examples"]}
+    assert len(set(lines)) == 12
+    assert {card["kind"] for card in state["cards"]} == set(range(len(kinds)))
+
+
+@needs_chromium
+def test_who_looks_for_the_mistake_is_told_and_counted(near):
+    window = near("error-cards")
+    press_button = "document.querySelector('error-cards [value=\"{}\"]').click()"
+    assert told(window, "error-cards") == "Card 1 of 12."
+    window.run(press_button.format(0))
+    assert told(window, "error-cards").startswith("Yes: The reference says")
+    assert told(window, "error-cards").endswith("BLEU gives 74. (1 of 1 found.)")
+    window.run(press_button.format(0))  # a second answer doesn't count
+    assert told(window, "error-cards").endswith("(1 of 1 found.)")
+    window.run("document.querySelector('error-cards [name=next]').click()")
+    window.run(press_button.format(2))
+    assert told(window, "error-cards").startswith("No, a fact: black became white.")
+    assert told(window, "error-cards").endswith("(1 of 2 found.)")
+    for _ in range(10):
+        window.run("document.querySelector('error-cards [name=next]').click()")
+        window.run(press_button.format(0))
+    assert told(window, "error-cards").endswith(" of 12 found.)")
+    window.run("document.querySelector('error-cards [name=next]').click()")
+    assert told(window, "error-cards") == "Card 1 of 12."
