@@ -2,7 +2,7 @@
 // data's `examples` are a record's; `cards` say of each line what is wrong, and what its
 // German means.
 {
-  const KINDS = ["nothing", "a fact", "something is missing", "the German"];
+  const KINDS = ["nothing", "a fact", "something is missing", "a word or an ending"];
   const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
   const example = ({ examples, cards }, at) => ({ ...examples.find(({ line }) => line === cards[at].line), ...cards[at] });
 
@@ -20,7 +20,7 @@
     return `<svg class="drawing" style="max-width:520px" viewBox="0 0 520 ${14 + 24 * lines.length}" role="img" aria-label="${escaped(lines.join(" "))}"><g class="words left">${texts}</g></svg>\n`;
   };
 
-  const answer = (card, kind) => `${kind === card.kind ? "Yes" : `No, ${KINDS[card.kind]}`}: ${card.say} The reference says “${card.reference}”; BLEU gives ${Math.round(card.bleu)}.`;
+  const answer = (card, kind) => `${card.kinds.includes(kind) ? "Yes" : `No, ${KINDS[card.kinds[0]]}`}: ${card.say} The reference says “${card.reference}”; BLEU gives ${Math.round(card.bleu)}.`;
 
   if (typeof module !== "undefined") module.exports = { still, answer, KINDS };
   else customElements.define("error-cards", class extends HTMLElement {
@@ -57,7 +57,7 @@
 
     judge(kind) {
       const card = example(this.state, this.at);
-      this.found += kind === card.kind;
+      this.found += card.kinds.includes(kind);
       this.say(`${answer(card, kind)} (${this.found} of ${this.at + 1} found.)`);
       this.wait(false);
       this.querySelector("[name=next]").focus();
