@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
-from ..data.pair_tokenizer import moses_tokenize
 from ..errors import UserError
 from .references import reference_files
 
