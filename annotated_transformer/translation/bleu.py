@@ -8,6 +8,7 @@ __all__ = ['ngrams', 'clipped_matches', 'brevity_penalty', 'BleuStatistics', 'se
 
 # %% ../../nbs/translation/bleu.ipynb #cell2
 #| code-fold: true
+# What the module imports
 import re
 from collections import Counter
 from collections.abc import Sequence

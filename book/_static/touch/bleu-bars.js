@@ -48,7 +48,7 @@
   const picture = (state) => {
     const { words, others, orders, bleu } = score(state);
     const above = row(others), below = row(words);
-    const right = Math.max(end(above), end(below), 250) + 12;
+    const right = Math.max(end(below), 250) + 12;
     let [boxes, lost, texts, labels] = ["", "", "", ""];
     const word = ([x, width], y, text, has) => {
       const box = `<rect x="${x}" y="${y}" width="${width.toFixed(1)}" height="26" rx="4"/>`;
@@ -75,7 +75,7 @@
       count(n - 1, y + 6 * n + 3);
       y += 12 * n + 10;
     }
-    const wide = Math.round(right + 100);
+    const wide = Math.round(Math.max(right + 100, end(above) + 4));
     const told = orders.map(({ matches, total }, n) => `${matches} of ${total} ${NAMES[n]}`).join(", ");
     return `<svg class="drawing" style="max-width:${wide}px;--width:${wide}px" viewBox="0 0 ${wide} ${y}" role="img" aria-label="The output shares with the reference ${told}; BLEU is ${bleu.toFixed(1)}."><g class="boxes">${boxes}</g><g class="hidden">${lost}</g><g class="words">${texts}</g><g class="words left">${labels}</g></svg>`;
   };
