@@ -23,8 +23,8 @@ QUICK = """
     model.part_switch
     paper.bleu_microscope paper.confidence paper.corpora paper.heads
     paper.my_transformer paper.newstest2017_bleu paper.robustness paper.search_grid
-    paper.similarity_bands paper.vocabulary promises.memory scale.recipe_dry_runs
-    speed.ctranslate2 training.diary training.warm_up comparisons
+    paper.similarity_bands paper.swap_trials paper.vocabulary promises.memory
+    scale.recipe_dry_runs speed.ctranslate2 training.diary training.warm_up comparisons
     paper.ledger
 """.split()
 

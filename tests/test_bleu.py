@@ -134,6 +134,13 @@ def test_compounds_are_split_as_the_perl_expression_does():
     assert split_compounds("---") == "- ##AT##-##AT## -"
 
 
+def test_a_beard_ends_a_sentence_only_when_lower_cased():
+    """Moses takes "Bart" for an English title and leaves it its full stop."""
+    line = ["Er rasiert seinen Bart."]
+    assert moses_tokens(line, "de") == line
+    assert moses_tokenize(line, "de", True) == ["er rasiert seinen bart ."]
+
+
 # --- all conventions
 
 
@@ -205,6 +212,13 @@ def test_a_comparison_takes_its_p_value_from_all_swaps():
     assert compare(two, lines[:6], lines[:6], samples=1_000).p_value == pytest.approx(
         0.5, abs=0.06
     )
+
+
+def test_a_gap_that_every_swap_makes_is_no_proof():
+    """One line differs, so each trial gives the same gap but for its sign."""
+    lines = [f"the line number {i} is a line of words" for i in range(40)]
+    one, other = ([*lines[1:], text] for text in ("1", "2"))
+    assert compare(one, other, lines, samples=50).p_value == 1
 
 
 def test_the_microscope_agrees_with_the_scores():

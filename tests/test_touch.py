@@ -30,6 +30,7 @@ from annotated_transformer.model.position import sinusoids
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
+from annotated_transformer.translation.bleu import bleu, tokenize_13a
 from benchmarks.model import (
     attention_arcs,
     beam_steps,
@@ -119,6 +120,29 @@ def test_byte_pairs_are_pythons(seed):
         if word[0] == "▁" and len(word) > 1:
             cut = in_node("byte-pairs.js", asked)[-1]["words"]
             assert tuple(cut[0]) == apply_merges(word, ranks)[-1]
+
+
+BLEU_PAIRS = [
+    ("She was born on March 24.", "She was born on the twenty-first of March."),
+    ("the the the the", "the cat saw the dog"),
+    ("a b c d e", "a x c y e"),
+    ("a b a b a b", "a b c a b"),
+    ("a", "a"),
+    ("", "a b c d"),
+    ("w x y z", "a b c d"),
+    ("3,000.5-mal &quot;x&quot; (&amp;) „Ja“, <b>.5 3-4!", "3,000.5 mal x & ja. 3-4!"),
+]
+
+
+@needs_node
+@pytest.mark.parametrize("pair", BLEU_PAIRS)
+def test_bleu_is_pythons(pair):
+    """The cut by 13a, clipping, smoothed zeros and the penalty included."""
+    given = json.dumps(dict(zip(("output", "reference"), pair, strict=True)))
+    found = in_node("bleu-bars.js", f"it.score({given})")
+    cut = [tokenize_13a(text) for text in pair]
+    assert [found["words"], found["others"]] == [text.split() for text in cut]
+    assert found["bleu"] == pytest.approx(bleu(*([text] for text in cut)))
 
 
 @needs_node
@@ -699,6 +723,27 @@ def test_attention_is_written_in_the_page(near):
     write("function attention( {", "doesn’t run: SyntaxError")
     write(WEIGH.replace("WEIGHTS", RIGHT_WEIGHTS), "✓ attention is right")
     assert window.run(tables) == 0
+
+
+@needs_chromium
+def test_a_translation_is_edited_and_scored(near):
+    window = near("bleu-bars", 390)
+    assert told(window, "bleu-bars").endswith("BLEU is 34.2.")
+
+    def write(text: str) -> str:
+        window.run("document.querySelector('bleu-bars [name=output]').select()")
+        window.call("Input.insertText", text=text)
+        return told(window, "bleu-bars")
+
+    assert write("She was born on March 21.").endswith("BLEU is 34.2.")
+    assert "BLEU is 70.7" in write("She was not born on the twenty-first of March.")
+    filled = "document.querySelectorAll('bleu-bars .part .boxes rect').length"
+    assert window.run(filled) == 9 + 9 + 7 + 5 + 4  # reference, words, and longer runs
+    label = "document.querySelector('bleu-bars .part svg').ariaLabel"
+    assert "9 of 10 words, 7 of 9 pairs" in window.run(label)
+    assert "no run of four" in write("<b>")
+    assert window.run("document.querySelectorAll('bleu-bars b').length") == 0
+    assert write(" ") == "Nothing is written yet: BLEU is 0."
 
 
 @needs_chromium

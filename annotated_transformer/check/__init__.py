@@ -16,6 +16,8 @@ from .attention import causal_mask as causal_mask
 from .attention import multi_head_attention as multi_head_attention
 from .attention import padding_mask as padding_mask
 from .batching import shift_and_pad as shift_and_pad
+from .bleu import brevity_penalty as brevity_penalty
+from .bleu import clipped_precision as clipped_precision
 from .file import CHECKS as CHECKS
 from .file import progress as progress
 from .learning import greedy_search as greedy_search

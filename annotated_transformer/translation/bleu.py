@@ -8,6 +8,7 @@ __all__ = ['ngrams', 'clipped_matches', 'brevity_penalty', 'BleuStatistics', 'se
 
 # %% ../../nbs/translation/bleu.ipynb #cell2
 #| code-fold: true
+# What the module imports
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,9 +16,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
-from ..data.pair_tokenizer import moses_tokenize
 from ..errors import UserError
 from .references import reference_files
 

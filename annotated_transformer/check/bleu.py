@@ -1,0 +1,151 @@
+"""Checks of BLEU's two parts: clipped precision and the penalty for shortness, §6.1."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import exp, isnan
+from numbers import Real
+from typing import Any
+
+from .verdict import Part, Wrong, call, check_of, described, require
+
+# Output, reference and n; the first pairs are plain, the others hold one trap each.
+PAIRS = [
+    ("the museum is out of mondays", "the museum is closed on mondays", 1),
+    ("the museum is out of mondays", "the museum is closed on mondays", 2),
+    ("the cat the cat the sofa", "the cat saw the dog", 1),
+    ("a cat saw a cat saw a dog", "a cat saw a dog saw a cat", 2),
+    ("was she born on march", "she was born on march", 2),
+    ("she was born", "she was born on a day in march", 1),
+    ("no yes no", "yes no maybe", 2),
+    ("born in march", "she was born in march", 3),
+    ("march", "she was born in march", 2),
+]
+
+
+@check_of("clipped_precision")
+def clipped_precision(part: Part) -> str:
+    """`clipped_precision(output, reference, n)`: a share, from 0 to 1.
+
+    output and reference are lists of tokens. Of the runs of n neighbouring tokens in
+    the output, the share that the reference has too; each counts at most as often as
+    the reference has it. An output without such a run gets 0.
+    """
+    for one, other, n in PAIRS:
+        output, reference = one.split(), other.split()
+        given = list(output), list(reference)
+        found = _number("clipped_precision", part, *given, n)
+        require(
+            given == (output, reference),
+            "clipped_precision changes the lists that it is given, and the next n "
+            "needs them: count in new ones.",
+        )
+        right = _share(_runs(output, n), _runs(reference, n))
+        if abs(found - right) > 1e-6:
+            why = _reason(found, output, reference, n)
+            raise Wrong(
+                f"Of “{one}” the precision for n = {n} against “{other}” should be "
+                f"{right:.4f} and is {found:.4f}{why}."
+            )
+    return "each run counts at most as often as the reference has it"
+
+
+@check_of("brevity_penalty")
+def brevity_penalty(part: Part) -> str:
+    """`brevity_penalty(c, r)`: a factor, from 0 to 1.
+
+    c counts the tokens of the output and r those of the reference. It is 1 from equal
+    length on, below that e^(1 − r/c), and 0 where nothing is written.
+    """
+    for c, r in ((10, 10), (12, 10), (5, 10), (7, 9), (0, 9)):
+        found = _number("brevity_penalty", part, c, r)
+        right = 1.0 if c >= r else exp(1 - r / c) if c else 0.0
+        if abs(found - right) > 1e-6:
+            why = _slip(found, c, r)
+            raise Wrong(
+                f"For {c} tokens where the reference has {r} the penalty should be "
+                f"{right:.4f} and is {found:.4f}{why}."
+            )
+    return "1 from equal length on, and e^(1 − r/c) below"
+
+
+def _number(name: str, part: Part, *arguments: object) -> float:
+    """The number that it returns. Raises: Wrong for anything else."""
+    found: Any = call(name, part, *arguments)
+    require(
+        isinstance(found, Real) and not isnan(found),
+        f"{name} should return one number and returns {described(found)}.",
+    )
+    return float(found)
+
+
+def _runs(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    """The runs of n neighbouring tokens."""
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def _share(runs: Sequence[tuple[str, ...]], others: Sequence[tuple[str, ...]]) -> float:
+    """The clipped share of the runs that the others have too."""
+    shared = (Counter(runs) & Counter(others)).total()
+    return shared / len(runs) if runs else 0.0
+
+
+def _reason(found: float, output: list[str], reference: list[str], n: int) -> str:
+    """What gives the number that was found, of the usual mistakes."""
+    runs, others = _runs(output, n), _runs(reference, n)
+    shared = (Counter(runs) & Counter(others)).total()
+    mistakes = {
+        "it isn't clipped; a run counts at most as often as the reference has it": (
+            sum(run in others for run in runs) / max(1, len(runs))
+        ),
+        "each run counts once, however often it occurs; count them, a set is too "
+        "little": _share(sorted(set(runs)), sorted(set(others))),
+        "a run that both have counts once, however often both have it": (
+            len({*runs} & {*others}) / max(1, len(runs))
+        ),
+        "each run of the reference is spent once, and the output's repetitions are "
+        "left out of the whole": shared / max(1, len(set(runs))),
+        "it divides by the runs of the reference, which is recall; divide by those of "
+        "the output": shared / max(1, len(others)),
+        "it divides by the number of tokens; there are fewer runs than tokens": (
+            shared / max(1, len(output))
+        ),
+        "the last run is left out: there are len(tokens) − n + 1": (
+            _share(runs[:-1], others[:-1])
+        ),
+        "it compares runs without their order": _share(
+            [tuple(sorted(run)) for run in runs], [tuple(sorted(run)) for run in others]
+        ),
+        "that is how many match; divide by the runs of the output": float(shared),
+        "that is per cent; give a share, from 0 to 1": 100 * _share(runs, others),
+        "it counts single tokens, whatever n is": _share(
+            _runs(output, 1), _runs(reference, 1)
+        ),
+    }
+    return _first(mistakes, found)
+
+
+def _slip(found: float, c: int, r: int) -> str:
+    """What gives the penalty that was found, of the usual mistakes."""
+    if c == 0:
+        return ": who writes nothing gets nothing"
+    mistakes = {
+        "the exponential is missing: e^(1 − r/c)": 1 - r / c,
+        "it rewards an output that is too long; from equal length on it is 1": (
+            exp(1 - r / c) if c > r else -1.0
+        ),
+        "it punishes an output that is too long; the precisions do that already": (
+            exp(1 - c / r) if c > r else -1.0
+        ),
+        "r and c are exchanged: e^(1 − r/c)": exp(1 - c / r),
+        "the sign is turned: e^(1 − r/c)": exp(r / c - 1),
+        "that is the ratio of the lengths; the penalty is e^(1 − r/c)": c / r,
+        "the 1 is missing: e^(1 − r/c)": exp(-r / c),
+        "output that is too short isn't punished": 1.0,
+    }
+    return _first(mistakes, found)
+
+
+def _first(mistakes: dict[str, float], found: float) -> str:
+    """The words of the first mistake that gives the number."""
+    words = [text for text, value in mistakes.items() if abs(value - found) < 1e-6]
+    return f": {words[0]}" if words else ""
