@@ -104,7 +104,7 @@
       this.querySelector(`form input[value="${this.picked[name]}"]`).checked = true;
       this.querySelector(".told").innerHTML = `${hit ? "✓ Caught: " : "✗ Innocent. It was this: "}${label(this.state.labels[name])}. ${right} of ${tried.length} solved.`;
       const changed = name === "healthy" ? "" : `<p>In <code>${safe(run.file)}</code>:</p><pre>${safe(diff(run))}</pre>`;
-      const says = name === "healthy" ? "" : `<p><b>The check</b> ${run.check ? `says: ${safe(run.check)}` : "sees nothing: it looks at the parts of the model, and this line isn’t in one."}</p>`;
+      const says = name === "healthy" ? "" : `<p><b>The check</b> ${run.check ? `says: ${safe(run.check)}` : "sees nothing: it judges what the parts do, with whatever weights, and not the loop around them."}</p>`;
       const seen = known ? `<p><b>Seen in the wild</b>: <a href="https://github.com/${known.replace(/#.*/, "")}/issues/${known.replace(/.*#/, "")}">${safe(known)}</a></p>` : "";
       this.querySelector(".reveal").innerHTML = `${changed}<p>${label(filled(why, run, runOf(this.state, "healthy")))}</p>${says}${seen}`;
     }
