@@ -24,7 +24,8 @@ QUICK = """
     paper.bleu_microscope paper.confidence paper.corpora paper.heads
     paper.my_transformer paper.newstest2017_bleu paper.robustness paper.search_grid
     paper.similarity_bands paper.swap_trials paper.vocabulary promises.memory
-    scale.recipe_dry_runs speed.ctranslate2 training.diary training.warm_up comparisons
+    scale.recipe_dry_runs speed.ctranslate2 training.bugs training.diary
+    training.warm_up comparisons
     paper.ledger
 """.split()
 

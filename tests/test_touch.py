@@ -765,6 +765,27 @@ def test_a_beam_is_stepped_through(near):
 
 
 @needs_chromium
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_suspect_is_accused(near, width):
+    window = near("bug-gallery", width)
+    first = PARTS["bug-gallery"]["cases"][0]
+    shown = "document.querySelector('bug-gallery .reveal').textContent"
+    assert window.run(shown) == ""
+    press = "document.querySelector('bug-gallery form button').click()"
+    window.run(press)
+    assert told(window, "bug-gallery") == "Choose a suspect first."
+    wrong = next(each for each in first["suspects"] if each != first["name"])
+    radio = f"document.querySelector('bug-gallery [value={wrong}]')"
+    window.run(f"{radio}.click()")
+    window.run(press)
+    assert told(window, "bug-gallery").startswith("✗ Innocent.")
+    assert first["why"][:40] in window.run(shown)
+    window.run("document.querySelector('bug-gallery [name=next]').click()")
+    assert told(window, "bug-gallery").startswith("Case 2 of ")
+    assert window.run(shown) == ""
+
+
+@needs_chromium
 def test_the_diary_is_leafed_through(near):
     window = near("training-diary")
     assert told(window, "training-diary").startswith("After 150 updates, “the twenty-")
