@@ -18,6 +18,7 @@ from .attention import padding_mask as padding_mask
 from .batching import shift_and_pad as shift_and_pad
 from .file import CHECKS as CHECKS
 from .file import progress as progress
+from .heads import without_heads as without_heads
 from .learning import greedy_search as greedy_search
 from .learning import smoothed_cross_entropy as smoothed_cross_entropy
 from .learning import training_step as training_step
