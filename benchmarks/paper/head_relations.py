@@ -151,12 +151,16 @@ def chance(hits: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return found
 
 
-def sentences(limit: int, pairs: Callable[[list[str]], Pairs], *splits: str) -> list:
-    """The first so many English sentences with such a pair, evenly from all."""
+def english(*splits: str) -> list[str]:
+    """At most 20,000 or so of the sentences, evenly from all: they come by length."""
     lines = [
         en for split in splits for en, _ in load_corpus("tatoeba", split, "en", "de")
     ]
-    lines = lines[:: max(1, len(lines) // 20_000)]  # they are sorted by length
+    return lines[:: max(1, len(lines) // 20_000)]
+
+
+def some(lines: list[str], pairs: Callable[[list[str]], Pairs], limit: int) -> list:
+    """At most so many of the sentences with such a pair, evenly from all."""
     found = [line for line in lines if any(pairs(roughly(line)))]
     return found[:: -(-len(found) // limit)]
 
@@ -168,20 +172,17 @@ def roughly(sentence: str) -> list[str]:
     return [t if t in ".,!?" else f"▁{t}" for t in sentence.split()] + ["</s>"]
 
 
-def relation(look: Looker, pairs: Callable[[list[str]], Pairs], limit: int) -> dict:
-    """The head that the training sentences choose, and what the others say of it."""
-
-    def count(lines: list[str]) -> dict:
-        return counted(map(look, lines), pairs)
-
-    chosen_on = count(sentences(limit, pairs, "train"))
+def relation(
+    look: Looker, pairs: Callable[[list[str]], Pairs], known: list, new: list
+) -> dict:
+    """The head that the known sentences choose, and what the new ones say of it."""
+    chosen_on = counted(map(look, known), pairs)
     beyond = np.subtract(chosen_on["found"], chosen_on["by distance"])
     layer, head = np.unravel_index(beyond.argmax(), beyond.shape)
-    new = sentences(limit, pairs, "val", "test")
     return {
         "head": [int(layer), int(head)],
         "chosen on": chosen_on,
-        "counted on": count(new),
+        "counted on": counted(map(look, new), pairs),
         "sentences": new[:40],
     }
 
@@ -192,7 +193,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--limit", type=int, default=200, help="sentences a count")
     limit = parser.parse_args(arguments).limit
     look = looker(load(MODEL, engine="plain", device="cpu"))
-    found = {name: relation(look, pairs, limit) for name, pairs in RELATIONS.items()}
+    known, new, found = english("train"), english("val", "test"), {}
+    for name, pairs in RELATIONS.items():
+        both = (some(lines, pairs, limit) for lines in (known, new))
+        found[name] = relation(look, pairs, *both)
+        print(name, found[name]["head"], flush=True)
     save(PLACE, {"model": MODEL, "relations": found})
 
 
