@@ -2,14 +2,15 @@
 
     python -m benchmarks.paper.head_relations [--limit 200]
 
-Three relations: from a particle to its verb ("took her coat off"), from a possessive
-to the pronoun that it belongs to ("she took her coat"), from a possessive to the word
-behind it ("her coat"). For each, the training sentences choose one head of the twelve,
-the one that beats distance alone by most; validation and test sentences, which the
-model wasn't trained on, then count for it. A pair is found if the head's largest weight
-goes from the one word to the other. By distance alone: how often the same head looks
-first so many tokens away, from all other words of these sentences. Takes a minute and
-writes results/paper/head-relations.json, for the chapter on heads.
+The relations: from a particle to its verb ("took her coat off"), from "her" to "she",
+"his" to "he", "my" to "I", and from a possessive to the word behind it ("her coat").
+For each, the training sentences choose one head of the twelve, the one that beats
+distance alone by most; validation and test sentences, which the model wasn't trained
+on, then count for it. A pair is found if the head's largest weight goes from the one
+word to the other. By distance: how often the same head looks first so many tokens away,
+from all other words of these sentences. By others: how often they look at that very
+word. Takes minutes and writes results/paper/head-relations.json, for the chapter on
+heads.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -43,8 +44,8 @@ VERBS = {
     "down": "turn turned put write wrote written take took shut let cut knock",
 }
 BEHIND = set(". , ! ? and because when before after if for with at in so".split())
-OWNERS = {"my": "i", "your": "you", "his": "he", "her": "she", "our": "we"}
-OWNERS |= {"their": "they"}
+OWNERS = {"my": "i", "his": "he", "her": "she"}
+POSSESSIVES = {*OWNERS, "your", "our", "their"}
 Pairs = Iterator[tuple[int, int]]
 
 
@@ -66,26 +67,30 @@ def particles(tokens: list[str]) -> Pairs:
                     break
 
 
-def owners(tokens: list[str]) -> Pairs:
-    """From a possessive to the nearest pronoun of the same person before it."""
-    found = words(tokens)
-    for i, word in enumerate(found):
-        earlier = found[: max(i - 1, 0)]
-        if OWNERS.get(word) in earlier:
-            yield i, i - 1 - found[:i][::-1].index(OWNERS[word])
+def owners(possessive: str) -> Callable[[list[str]], Pairs]:
+    """From a possessive to the nearest pronoun of its person before it."""
+    owner = OWNERS[possessive]
+
+    def pairs(tokens: list[str]) -> Pairs:
+        found = words(tokens)
+        for i, word in enumerate(found):
+            if word == possessive and owner in found[: max(i - 1, 0)]:
+                yield i, i - 1 - found[:i][::-1].index(owner)
+
+    return pairs
 
 
 def nouns(tokens: list[str]) -> Pairs:
     """From a possessive to the word behind it, which mostly is its noun."""
     found = words(tokens)
     for i, word in enumerate(found[:-1]):
-        if word in OWNERS and found[i + 1].isalpha():
+        if word in POSSESSIVES and found[i + 1].isalpha():
             yield i, i + 1
 
 
 RELATIONS: dict[str, Callable[[list[str]], Pairs]] = {
     "particle": particles,
-    "owner": owners,
+    **{word: owners(word) for word in OWNERS},
     "noun": nouns,
 }
 
@@ -117,14 +122,15 @@ def counted(
     found: Iterable[tuple[list[str], np.ndarray]], pairs: Callable[[list[str]], Pairs]
 ) -> dict:
     """How often each head looks from one to the other, and by distance alone."""
-    hits, distances, elsewhere = 0, [], []
+    hits, distances, elsewhere, others = 0, [], [], []
     for tokens, top in found:
         asked = list(pairs(tokens))
         for i, j in asked:
             hits = hits + (top[..., i] == j)
             distances.append(j - i)
-        others = set(range(len(tokens))) - {i for i, _ in asked}
-        elsewhere += [(top[..., i] - i, i, len(tokens)) for i in others]
+        rows = sorted(set(range(len(tokens))) - {i for i, _ in asked})
+        elsewhere += [(top[..., i] - i, i, len(tokens)) for i in rows]
+        others += [(top[..., rows] == j).mean(-1) for _, j in asked]
     share = {
         step: np.mean(
             [at == step for at, i, size in elsewhere if 0 <= i + step < size], axis=0
@@ -135,6 +141,7 @@ def counted(
     return {
         "pairs": len(distances),
         "found": np.asarray(hits).tolist(),
+        "by others": np.sum(others, axis=0).round(1).tolist(),
         "by distance": np.sum(shares, axis=0).round(1).tolist(),
         "p": chance(np.asarray(hits), np.stack(shares)).tolist(),
     }
