@@ -14,6 +14,7 @@ heads.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -120,7 +121,7 @@ def looker(translator: Translator) -> Looker:
 
 def counted(
     found: Iterable[tuple[list[str], np.ndarray]], pairs: Callable[[list[str]], Pairs]
-) -> dict:
+) -> dict[str, Any]:
     """How often each head looks from one to the other, and by distance alone."""
     hits, distances, elsewhere, others = 0, [], [], []
     for tokens, top in found:
@@ -163,10 +164,13 @@ def english(*splits: str) -> list[str]:
     lines = [
         en for split in splits for en, _ in load_corpus("tatoeba", split, "en", "de")
     ]
+    lines = list(dict.fromkeys(lines))  # some have several references
     return lines[:: max(1, len(lines) // 20_000)]
 
 
-def some(lines: list[str], pairs: Callable[[list[str]], Pairs], limit: int) -> list:
+def some(
+    lines: list[str], pairs: Callable[[list[str]], Pairs], limit: int
+) -> list[str]:
     """At most so many of the sentences with such a pair, evenly from all."""
     found = [line for line in lines if any(pairs(roughly(line)))]
     return found[:: -(-len(found) // limit)]
@@ -180,8 +184,8 @@ def roughly(sentence: str) -> list[str]:
 
 
 def relation(
-    look: Looker, pairs: Callable[[list[str]], Pairs], known: list, new: list
-) -> dict:
+    look: Looker, pairs: Callable[[list[str]], Pairs], known: list[str], new: list[str]
+) -> dict[str, Any]:
     """The head that the known sentences choose, and what the new ones say of it."""
     chosen_on = counted(map(look, known), pairs)
     beyond = np.subtract(chosen_on["found"], chosen_on["by distance"])
