@@ -67,13 +67,26 @@ def _compare(
         changed(numbers(model), got),
         f"{words} the model writes as before: what is zero?",
     )
+    for mistake, other in _mistakes(model, kind, layer, heads).items():
+        require(not close(got, numbers(other), 1e-4), f"{words}: {mistake}.")
+    require(
+        False,
+        f"{words} the model should write as if these gave zeros, and writes otherwise: "
+        "a head's part of W_O are its d_v columns, from head · d_v on.",
+    )
+
+
+def _mistakes(
+    model: Transformer, kind: str, layer: int, heads: list[int]
+) -> dict[str, Transformer]:
+    """What is silent in which mistake."""
     d_v = model.config.d_v
     rows = copy.deepcopy(model)
     weight = rows.get_submodule(PLACES[kind].format(layer)).W_O.weight
     with torch.no_grad():
         for head in heads:
             weight[head * d_v : (head + 1) * d_v] = 0
-    mistakes = {
+    return {
         "outputs of W_O are zero, not a head's inputs: nn.Linear keeps the transpose, "
         "so a head has columns, weight[:, …]": rows,
         "heads and layers count from 0": _silent(
@@ -87,13 +100,6 @@ def _compare(
         for other in PLACES
         if other != kind
     }
-    for mistake, other in mistakes.items():
-        require(not close(got, numbers(other), 1e-4), f"{words}: {mistake}.")
-    require(
-        False,
-        f"{words} the model should write as if these gave zeros, and writes otherwise: "
-        "a head's part of W_O are its d_v columns, from head · d_v on.",
-    )
 
 
 def _silent(model: Transformer, kind: str, layer: int, heads: Any) -> Transformer:
