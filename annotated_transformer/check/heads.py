@@ -50,7 +50,7 @@ def without_heads(part: Part) -> str:
 
 
 def _compare(
-    found: Any, model: Transformer, kind: str, layer: int, heads: list
+    found: Any, model: Transformer, kind: str, layer: int, heads: list[int]
 ) -> None:
     """Raises: Wrong unless the model found writes as one with silent heads."""
     ids = torch.tensor([[3, 9, 4, 7, 2], [5, 6, 8, 9, 2]])
@@ -82,7 +82,7 @@ def _mistakes(
     """What is silent in which mistake."""
     d_v = model.config.d_v
     rows = copy.deepcopy(model)
-    weight = rows.get_submodule(PLACES[kind].format(layer)).W_O.weight
+    weight = rows.get_parameter(f"{PLACES[kind].format(layer)}.W_O.weight")
     with torch.no_grad():
         for head in heads:
             weight[head * d_v : (head + 1) * d_v] = 0
@@ -114,5 +114,5 @@ def _silent(model: Transformer, kind: str, layer: int, heads: Any) -> Transforme
         return joined
 
     place = PLACES[kind].format(layer)
-    silent.get_submodule(place).W_O.register_forward_pre_hook(hush)
+    silent.get_submodule(f"{place}.W_O").register_forward_pre_hook(hush)
     return silent
