@@ -190,7 +190,6 @@ UNCOPIED = {
     "decoding.search",
     "performance.decoding",
     "training.loss",
-    "translation.heads",
 }
 
 

@@ -36,6 +36,7 @@ from benchmarks.model import (
     beam_steps,
     depth,
     figure_one,
+    head_switch,
     nearest_rows,
     part_switch,
 )
@@ -323,6 +324,12 @@ def test_recorded_translations_are_what_the_pages_model_writes():
 
 
 @needs_node
+def test_recorded_answers_without_heads_are_what_the_pages_model_writes():
+    found = head_switch.answers()
+    assert {name: load(head_switch.PLACE)[name] for name in found} == found
+
+
+@needs_node
 def test_recorded_beam_is_what_the_page_searches():
     found = beam_steps.search()
     assert {name: load(beam_steps.PLACE)[name] for name in found} == found
@@ -398,9 +405,14 @@ def near(browser: Browser, page: str) -> Callable[..., Browser]:
     return go
 
 
+def told_of(name: str) -> str:
+    """What a part says, in JavaScript."""
+    return f"document.querySelector('{name} .told').textContent"
+
+
 def told(window: Browser, name: str) -> str:
     """What a part says."""
-    return window.run(f"document.querySelector('{name} .told').textContent")
+    return window.run(told_of(name))
 
 
 def press(window: Browser, key: str) -> None:
@@ -783,6 +795,32 @@ def test_a_suspect_is_accused(near, width):
     window.run("document.querySelector('bug-gallery [name=next]').click()")
     assert told(window, "bug-gallery").startswith("Case 2 of ")
     assert window.run(shown) == ""
+
+
+@needs_chromium
+def test_heads_are_turned_off(near):
+    window = near("head-switch", 390)
+    whole = "All heads: Sie nahm ihren Mantel ab, weil es nass war."
+    assert told(window, "head-switch") == whole
+    box = "document.querySelector('head-switch [value=\"encoder.2.2\"]')"
+    assert window.run(f"{box}.ariaLabel") == "encoder, layer 3, head 3"
+    window.run(f"{box}.focus()")
+    press(window, " ")
+    mended = "Without encoder 3.3: Sie nahm ihren Mantel ab, weil er nass war."
+    window.wait(f"{told_of('head-switch')}.includes({json.dumps(mended)})")
+    window.run("document.querySelector('head-switch [name=all]').click()")
+    window.wait(f"{told_of('head-switch')} === {json.dumps(whole)}")
+    assert window.run("document.documentElement.scrollWidth") <= 390
+
+
+@needs_chromium
+def test_parts_that_translate_open_one_model(near):
+    """None lies beside this page, so each gets the error that the opener gives."""
+    window = near("head-switch")
+    window.run("openModel = () => Promise.reject(new Error('no model here'))")
+    boxes = "document.querySelectorAll('head-switch [type=checkbox]')"
+    window.run(f"{boxes}[0].click(); {boxes}[1].click()")
+    window.wait(f"{told_of('head-switch')} === 'no model here'")
 
 
 @needs_chromium

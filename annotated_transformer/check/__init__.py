@@ -20,6 +20,7 @@ from .bleu import brevity_penalty as brevity_penalty
 from .bleu import clipped_precision as clipped_precision
 from .file import CHECKS as CHECKS
 from .file import progress as progress
+from .heads import without_heads as without_heads
 from .learning import greedy_search as greedy_search
 from .learning import smoothed_cross_entropy as smoothed_cross_entropy
 from .learning import training_step as training_step

@@ -1,5 +1,5 @@
 // Loads the script of what a reader can touch (book/_ext/touch.py) and its style, when
-// the reader comes within a screen of it.
+// the reader comes within a screen of it, and model.js, with which they open the model.
 {
   const folder = document.currentScript.src.replace(/near\.js.*/, "touch/");
   const add = (tag, about) => document.head.append(Object.assign(document.createElement(tag), about));
@@ -9,7 +9,10 @@
       if (!isIntersecting) continue;
       const name = target.firstElementChild.localName;
       watch.unobserve(target);
-      if (!loaded.size) add("link", { rel: "stylesheet", href: `${folder}touch.css` });
+      if (!loaded.size) {
+        add("link", { rel: "stylesheet", href: `${folder}touch.css` });
+        add("script", { src: `${folder}model.js` });
+      }
       if (!loaded.has(name)) add("script", { src: `${folder}${name}.js` });
       loaded.add(name);
     }

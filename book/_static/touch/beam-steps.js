@@ -30,17 +30,6 @@
 
   if (typeof module !== "undefined") module.exports = { still, ended };
   else {
-    const folder = document.currentScript.src.replace(/touch\/beam-steps\.js.*/, "live/");
-    let ready = null;
-    const opened = async (show) => {
-      if (!window.Live) {
-        await (ready ??= new Promise((resolve, reject) => {
-          document.head.append(Object.assign(document.createElement("script"), { src: `${folder}translate.js`, onload: resolve, onerror: () => reject(new Error("translate.js is missing")) }));
-        }));
-      }
-      return Live.open(show);
-    };
-
     customElements.define("beam-steps", class extends HTMLElement {
       connectedCallback() {
         const { source, size, alpha, nodes } = JSON.parse(this.querySelector("script").textContent);
@@ -103,7 +92,7 @@
       }
 
       async search(text, options) {
-        const worker = await opened((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`));
+        const worker = await openModel((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`));
         this.say("Searching …");
         const found = await worker.ask("translate", { text, options });
         if (!found) throw new Error("Another search came first: try once more.");

@@ -18,18 +18,6 @@
 
   if (typeof module !== "undefined") module.exports = { still, PARTS };
   else {
-    const folder = document.currentScript.src.replace(/touch\/part-switch\.js.*/, "live/");
-    const script = (name) => new Promise((resolve, reject) => {
-      document.head.append(Object.assign(document.createElement("script"), { src: folder + name, onload: resolve, onerror: () => reject(new Error(`${name} is missing`)) }));
-    });
-
-    // One worker for all such parts of a page, which loads the model once.
-    let ready = null;
-    const opened = async (show) => {
-      if (!window.Live) await (ready ??= script("translate.js"));
-      return Live.open(show);
-    };
-
     customElements.define("part-switch", class extends HTMLElement {
       connectedCallback() {
         const { source, answers, part } = JSON.parse(this.querySelector("script").textContent);
@@ -69,7 +57,7 @@
       }
 
       async answers(text) {
-        const worker = await opened((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`));
+        const worker = await openModel((share) => this.say(`Loading the model … ${share ? `${Math.round(100 * share)} %` : ""}`));
         this.say("Translating …");
         const translated = async (switches) => {
           const found = await worker.ask("translate", { text, switches });

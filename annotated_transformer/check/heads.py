@@ -1,0 +1,118 @@
+"""The check of `without_heads`, in a small model with random weights."""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..model.config import TransformerConfig
+from ..model.transformer import Transformer
+from .verdict import Part, call, changed, check_of, close, matrices_of, require
+
+PLACES = {
+    "encoder": "encoder.layers.{}.self_attention",
+    "decoder": "decoder.layers.{}.self_attention",
+    "cross": "decoder.layers.{}.source_attention",
+}
+
+
+@check_of("without_heads")
+def without_heads(part: Part) -> str:
+    """`without_heads(model, kind, layer, heads)`: a model in which those say nothing.
+
+    kind is encoder, decoder or cross; layers and heads count from 0. The given model
+    stays as it was; in the new one each head's part of W_O (or of W_V) is zero.
+    """
+    config = TransformerConfig(20, 20, N=2, d_model=12, d_ff=16, h=4)
+    model = Transformer(config).eval()
+    with torch.no_grad():
+        for weight in matrices_of(model):
+            weight.normal_(std=weight.size(-1) ** -0.5)
+    kept = copy.deepcopy(model)
+    for kind, layer, heads in (
+        ("cross", 1, [2]),
+        ("encoder", 0, [3]),
+        ("decoder", 1, [1]),
+        ("cross", 0, [0, 2]),
+    ):
+        found = call("without_heads", part, model, kind, layer, heads)
+        require(
+            isinstance(found, torch.nn.Module),
+            "It should return a model: the changed copy.",
+        )
+        require(
+            all(map(torch.equal, model.parameters(), kept.parameters())),
+            "The given model has changed, too: change a deepcopy and return it.",
+        )
+        _compare(found, kept, kind, layer, heads)
+    return "these heads say nothing, and the given model is as it was"
+
+
+def _compare(
+    found: Any, model: Transformer, kind: str, layer: int, heads: list[int]
+) -> None:
+    """Raises: Wrong unless the model found writes as one with silent heads."""
+    ids = torch.tensor([[3, 9, 4, 7, 2], [5, 6, 8, 9, 2]])
+    words = f"With {kind}, layer {layer}, heads {heads}"
+
+    def numbers(other: Any) -> Tensor:
+        with torch.no_grad():
+            return other(ids, ids)
+
+    got = numbers(found.eval())
+    if close(got, numbers(_silent(model, kind, layer, heads)), 1e-4):
+        return
+    require(
+        changed(numbers(model), got),
+        f"{words} the model writes as before: what is zero?",
+    )
+    for mistake, other in _mistakes(model, kind, layer, heads).items():
+        require(not close(got, numbers(other), 1e-4), f"{words}: {mistake}.")
+    require(
+        False,
+        f"{words} the model should write as if these gave zeros, and writes otherwise: "
+        "a head's part of W_O are its d_v columns, from head · d_v on.",
+    )
+
+
+def _mistakes(
+    model: Transformer, kind: str, layer: int, heads: list[int]
+) -> dict[str, Transformer]:
+    """What is silent in which mistake."""
+    d_v = model.config.d_v
+    rows = copy.deepcopy(model)
+    weight = rows.get_parameter(f"{PLACES[kind].format(layer)}.W_O.weight")
+    with torch.no_grad():
+        for head in heads:
+            weight[head * d_v : (head + 1) * d_v] = 0
+    return {
+        "outputs of W_O are zero, not a head's inputs: nn.Linear keeps the transpose, "
+        "so a head has columns, weight[:, …]": rows,
+        "heads and layers count from 0": _silent(
+            model, kind, layer, [(head - 1) % 4 for head in heads]
+        ),
+        "only the first of the heads is silent": _silent(model, kind, layer, heads[:1]),
+        "another layer's heads are silent": _silent(model, kind, 1 - layer, heads),
+        "all heads of the layer are silent": _silent(model, kind, layer, range(4)),
+    } | {
+        f"those of {other} are silent instead": _silent(model, other, layer, heads)
+        for other in PLACES
+        if other != kind
+    }
+
+
+def _silent(model: Transformer, kind: str, layer: int, heads: Any) -> Transformer:
+    """A copy in which what these heads give is set to zero on its way into W_O."""
+    silent = copy.deepcopy(model)
+    d_v = model.config.d_v
+
+    def hush(module: torch.nn.Module, given: tuple[Tensor]) -> Tensor:
+        joined = given[0].clone()
+        for head in heads:
+            joined[..., head * d_v : (head + 1) * d_v] = 0
+        return joined
+
+    place = PLACES[kind].format(layer)
+    silent.get_submodule(f"{place}.W_O").register_forward_pre_hook(hush)
+    return silent
