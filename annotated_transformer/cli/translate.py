@@ -64,6 +64,10 @@ def translate(
 ) -> None:
     """Translate a text, a file, or standard input, line by line.
 
+    Each number, price and address of a line should stand in its translation. If one is
+    missing, another of the beam that has it is taken; if none has, a warning at the end
+    names the line and what is lost.
+
     **Examples**
 
     `annotated-transformer translate "the twenty-first of March"`

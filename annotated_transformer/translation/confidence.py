@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..data.batching import pad_rows
@@ -12,6 +12,7 @@ from ..decoding.checks import check_numbers
 from ..decoding.model_search import teacher_forcing
 from ..decoding.options import length_batches
 from .lines import RowHypotheses, restore_unknown
+from .missing import missing
 
 # A right translation in twenty has a word below this, by results/paper/confidence.json.
 DOUBTFUL = 0.16
@@ -52,12 +53,14 @@ class Confidence:
     """A translation, and the probability of each of its words.
 
     A word has the smallest probability among its tokens, each given the source and what
-    stands before it. `log_probability` is that of the whole, the end included.
+    stands before it. `log_probability` is that of the whole, the end included;
+    `missing` has what the translation lacks of its source, as `missing` of missing.py.
     """
 
     text: str
     words: list[tuple[str, float]]
     log_probability: float
+    missing: list[str] = field(default_factory=list)
 
     @property
     def lowest(self) -> float:
@@ -127,4 +130,6 @@ def confidences(
         translation = restore_unknown(" ".join(texts), line, tokenizer)
         probabilities = (probability for _, probability in words)
         named = zip(WORD.findall(translation), probabilities, strict=True)
-        yield Confidence(translation, list(named), total)
+        languages = tokenizer.src_lang, tokenizer.tgt_lang
+        lost = missing(line, translation, *languages)
+        yield Confidence(translation, list(named), total, lost)
