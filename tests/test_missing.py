@@ -9,6 +9,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.translation.missing import missing
 from annotated_transformer.translation.translator import Translator
 
+LANGUAGES = (("en", "de"), ("de", "en"), ("en", "fr"))
 HERE = [
     ("I have 2 dogs and 21 cats.", "Ich habe zwei Hunde und einundzwanzig Katzen."),
     ("He is 1.85 meters tall.", "Er ist 1,85 Meter groß."),

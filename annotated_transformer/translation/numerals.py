@@ -25,8 +25,8 @@ def _english() -> dict[str, int]:
     teens = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
     tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
     words = {word: value for value, word in enumerate(f"{small} {teens}".split())}
-    words |= {"first": 1, "once": 1, "second": 2, "twice": 2, "third": 3, "fif": 5}
-    words |= {"eigh": 8, "nin": 9, "twelf": 12, "twentie": 20}
+    words |= {"first": 1, "once": 1, "second": 2, "twice": 2, "third": 3, "fifth": 5}
+    words |= {"eighth": 8, "ninth": 9, "twelfth": 12, "twentieth": 20}
     units = [(word, value) for word, value in words.items() if 0 < value < 10]
     for (word, unit), (value, ten) in product(units, enumerate(tens, start=2)):
         words |= {ten: 10 * value, f"{ten}-{word}": 10 * value + unit}
@@ -34,7 +34,7 @@ def _english() -> dict[str, int]:
 
 
 NUMERALS = {"de": _german(), "en": _english()}
-ENDINGS = {"de": r"(hundert|tausend)?\w*", "en": "()(?:s|th|ths)?"}
+ENDINGS = {"de": r"(hundert|tausend)?\w*", "en": "()(?:s|th)?"}
 WORDS = {
     lang: re.compile(f"({'|'.join(sorted(words, key=len)[::-1])}){ENDINGS[lang]}")
     for lang, words in NUMERALS.items()
