@@ -183,6 +183,7 @@ ODD = [
     "Where (Is) “İt” 1984 Now?",
     "ǅ Ab Cd Ef and Ab Cd Ef Gh",
     "ǅa Ab Cd Ef",
+    "In 1998, 45 men: $1,250.50, 1234567, 06/15/2024, 555-1234, (0)30 12345-67 x",
 ]
 
 
@@ -216,11 +217,12 @@ def test_unknown_characters_are_put_back_as_in_python(page_file):
     texts = ["Does Dr. Šmíd speak German?", "ȘMÍD AND ÇORLU SAID: ❤", "[unk] is a ☃."]
     texts += ["S\u030cmid likes 北 and 京.", "WRITE TO Ann.Lee@x-y.org OR www.a.de/b!"]
     texts += ["Müller@übung.de is her address, a@b isn't."]
+    texts += ["Call (212) 555-0147 or 030 1234567.", "I bought it at a-b.example.com."]
     options = {"size": 4, "alpha": 0.6}
     found = in_node(page_file, [{"text": each, "options": options} for each in texts])
     python = Translator.from_pretrained(FOLDER, engine="torch")
     assert [each["whole"] for each in found] == python.translate(texts)
-    assert sum(each["whole"] != each["text"] for each in found) == 5
+    assert sum(each["whole"] != each["text"] for each in found) == 7
 
 
 # -- what is lost ----------------------------------------------------------------------

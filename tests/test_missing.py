@@ -81,7 +81,7 @@ def test_languages_write_numbers_in_their_own_ways():
 # -- the translator --------------------------------------------------------------------
 
 FREE = "The museum is free on Sundays, otherwise €14."
-NUMBER = "My new number is 030 1234567."
+NUMBER = "The rent is $1,250.50 a month."
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +101,15 @@ def test_another_hypothesis_of_the_beam_has_what_the_best_lacks(translator):
     assert both.count("14 €") == 30
 
 
+def test_a_telephone_number_and_an_address_come_back_as_typed(translator):
+    with warnings.catch_warnings(action="error"):
+        found = translator.translate("Call me at 555-1234 or see example.com.")
+    assert "555-1234" in found and "example.com" in found
+
+
 def test_what_no_hypothesis_has_is_warned_of_once(translator):
     lines = ["Tom is here.", NUMBER, "", NUMBER]
-    told = "line 2: the translation lacks 030 1234567; line 4: the translation lacks"
+    told = r"line 2: the translation lacks \$1,250.50; line 4: the translation lacks"
     with pytest.warns(UserWarning, match=told) as found:
         translator.translate(lines)
     assert len(found) == 1
@@ -111,9 +117,9 @@ def test_what_no_hypothesis_has_is_warned_of_once(translator):
         asked = translator.confidence(lines)
     assert [each.missing for each in asked] == [
         [],
-        ["030 1234567"],
+        ["$1,250.50"],
         [],
-        ["030 1234567"],
+        ["$1,250.50"],
     ]
     with pytest.warns(UserWarning, match="and 5 lines more lack something"):
         translator.translate([NUMBER] * 25)

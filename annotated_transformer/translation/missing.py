@@ -6,11 +6,6 @@ from collections import Counter
 from ..data.tidying import ADDRESS
 from .numerals import NUMERALS, numerals
 
-# An address that begins with no "www.", by a common ending.
-BARE = re.compile(
-    r"(?<![\w.@-])(?:[\w-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|at|ch|uk)"
-    r"(?![\w-])(?:/\S*\w)?"
-)
 NUMBER = r"[0-9]+(?:[.,'’][0-9]+)*"
 # A number as text has it, with what belongs to it; groups of digits with spaces,
 # hyphens or slashes between, as of a telephone number or a date; a time of day.
@@ -43,13 +38,11 @@ def missing(
     "1.250,50" for "1,250.50", "zwei" for "2", "14 Uhr" for "2 pm"; a telephone number
     with other spaces. Numbers that the source has in words are not looked for.
     """
-    lost, rest = [], source
-    for kind in (ADDRESS, BARE):
-        for address in kind.findall(rest):
-            whole = re.compile(rf"(?<!\w){re.escape(address)}")
-            translation, found = whole.subn(" ", translation, count=1)
-            lost += [address] * (not found)
-        rest = kind.sub(" ", rest)
+    lost, rest = [], ADDRESS.sub(" ", source)
+    for address in ADDRESS.findall(source):
+        whole = re.compile(rf"(?<!\w){re.escape(address)}")
+        translation, found = whole.subn(" ", translation, count=1)
+        lost += [address] * (not found)
     if not re.search("[0-9]", rest):
         return lost
     there, joined = _values(translation, tgt_lang), _joined(translation)

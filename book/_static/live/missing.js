@@ -5,10 +5,9 @@
 
 var liveMissing = () => {
   const LETTER = "[\\p{L}\\p{N}_]", NUMBER = "[0-9]+(?:[.,'’][0-9]+)*";
-  const ADDRESSES = [
-    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/gu,
-    /(?<![\p{L}\p{N}_.@-])(?:[\p{L}\p{N}_-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|at|ch|uk)(?![\p{L}\p{N}_-])(?:\/\S*[\p{L}\p{N}_])?/gu,
-  ];
+  const ADDRESS = new RegExp(
+    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/u.source
+    + /|(?<![\p{L}\p{N}_.@-])(?:[\p{L}\p{N}_-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|uk)(?![\p{L}\p{N}_-])(?:\/\S*[\p{L}\p{N}_])?/u.source, "gu");
   const ITEM = new RegExp("(?<groups>(?<![.,:$€£0-9])[0-9]+(?:[ ()/-]{1,2}[0-9]+)+(?![.,:]?[0-9]))"
     + "|(?<hour>[0-9]{1,2}):(?<minute>[0-9]{2})(?![0-9])"
     + `|(?:(?<sign>[$€£]) ?)?(?<number>${NUMBER})(?:(?<half> ?[ap]\\.?m(?!${LETTER})\\.?| Uhr(?!${LETTER}))`
@@ -114,16 +113,13 @@ var liveMissing = () => {
   // What a translation lacks, as its source writes it.
   return (source, translation, from = "en", to = "de") => {
     const lost = [];
-    let rest = source;
-    for (const kind of ADDRESSES) {
-      for (const [address] of rest.matchAll(kind)) {
-        const quoted = address.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
-        const whole = new RegExp(`(?<!${LETTER})${quoted}`, "u");
-        if (!whole.test(translation)) lost.push(address);
-        translation = translation.replace(whole, " ");
-      }
-      rest = rest.replace(kind, " ");
+    for (const [address] of source.matchAll(ADDRESS)) {
+      const quoted = address.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+      const whole = new RegExp(`(?<!${LETTER})${quoted}`, "u");
+      if (!whole.test(translation)) lost.push(address);
+      translation = translation.replace(whole, " ");
     }
+    const rest = source.replace(ADDRESS, " ");
     if (!/[0-9]/.test(rest)) return lost;
     const there = values(translation, to), joined = joinedGroups(translation);
     for (const { 0: found, groups } of rest.matchAll(ITEM)) {

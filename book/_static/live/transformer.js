@@ -378,10 +378,12 @@ var makeTransformer = () => {
     }
   }
 
-  // One character for each address, straight quotes, and no text in capitals or heading,
-  // as data/tidying.py has it.
-  const HIDDEN = "\ufffc", ADDRESS =
-    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/gu;
+  // One character for each address and telephone number, straight quotes, and no text in
+  // capitals or heading, as data/tidying.py has it.
+  const HIDDEN = "\ufffc", COPIED = new RegExp(
+    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/u.source
+    + /|(?<![\p{L}\p{N}_.@-])(?:[\p{L}\p{N}_-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|uk)(?![\p{L}\p{N}_-])(?:\/\S*[\p{L}\p{N}_])?/u.source
+    + /|(?<![\p{L}\p{N}_.,:$€£+-])(?=(?:[^0-9]{0,2}[0-9]){7})[+(]{0,2}[0-9]{2,6}\)?(?:(?:[ -]{1,2}|\/(?=[0-9]{5}))[0-9]{2,8}){1,5}(?![.,:]?[0-9])(?![\p{L}\p{N}_/-])/u.source, "gu");
 
   function tidied(text) {
     const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
@@ -410,7 +412,7 @@ var makeTransformer = () => {
       // White space as Python counts it, each run of it one space.
       const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
         .replace(/^ | $/g, "");
-      const hidden = tidy ? clean.replace(ADDRESS, HIDDEN) : clean;
+      const hidden = tidy ? clean.replace(COPIED, HIDDEN) : clean;
       const tidyText = tidy && side === "source" ? tidied(hidden) : hidden;
       return normal.reduce((line, change) => change(line), tidyText);
     };
@@ -430,7 +432,7 @@ var makeTransformer = () => {
       // copied them, in order.
       putBack(output, source) {
         if (source.includes(unk_token)) return output;
-        const addresses = source.match(ADDRESS) || [];
+        const addresses = source.match(COPIED) || [];
         const unread = Array.from(prepared(source, "source"))
           .filter((each) => each === HIDDEN || !(each in vocab))
           .map((each) => (each === HIDDEN && addresses.shift()) || each);

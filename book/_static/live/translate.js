@@ -174,7 +174,7 @@ var Live = (() => {
       at("final").textContent = at("output").textContent;
       document.dispatchEvent(new CustomEvent("translated", { detail: found }));
       const strange = found.unknown
-        ? " What it reads as [unk], characters that it never saw and addresses, is put back."
+        ? " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back."
         : "";
       const lost = found.missing.length ? ` The translation lacks ${found.missing.join(", ")}.` : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
