@@ -10,7 +10,9 @@ package's own settings: first the best hypothesis of each alone, as the search r
 them, then as `translate` does, which takes another where that has what the best lacks.
 Counted are the things that arrive, the sentences that lose one, and of the latter those
 of which `missing` warns; it warns falsely of a sentence that has everything. One minute
-of one core. Writes results/paper/two-hundred.json.
+of one core. Writes
+results/runs/tatoeba-en-de/two_hundred.json; `python -m benchmarks.paper.everyday` then
+writes the model's card anew.
 """
 
 import re
@@ -27,13 +29,13 @@ from annotated_transformer.translation.missing import missing
 from benchmarks.record import command_line, save
 
 FILE = Path(__file__).with_name("two_hundred.tsv")
-PLACE = "paper/two-hundred.json"
+PLACE = "runs/tatoeba-en-de/two_hundred.json"
 
 
-def sentences() -> list[tuple[str, list[str]]]:
+def sentences(limit: int | None = None) -> list[tuple[str, list[str]]]:
     """The sentences, each with its things."""
     lines = FILE.read_text(encoding="utf-8").splitlines()[1:]
-    rows = [line.split("\t") for line in lines]
+    rows = [line.split("\t") for line in lines[:limit]]
     return [(source, things.split(" ; ")) for source, things in rows]
 
 
@@ -61,11 +63,11 @@ def arrives(thing: str, translation: str) -> bool:
     )
 
 
-def judged(outputs: list[str]) -> dict:
+def judged(rows: list[tuple[str, list[str]]], outputs: list[str]) -> dict:
     """What arrives in these translations, and which losses `missing` tells."""
     things, here, told = Counter[str](), Counter[str](), Counter[tuple[bool, bool]]()
     failures = []
-    for (source, wanted), output in zip(sentences(), outputs, strict=True):
+    for (source, wanted), output in zip(rows, outputs, strict=True):
         lost = [thing for thing in wanted if not arrives(thing, output)]
         things.update(thing.partition(":")[0] for thing in wanted)
         here.update(thing.partition(":")[0] for thing in wanted if thing not in lost)
@@ -85,26 +87,26 @@ def judged(outputs: list[str]) -> dict:
     }
 
 
-def measure() -> dict:
-    """Both with the shipped model, in one thread."""
+def measure(model: str | Path, limit: int | None = None) -> dict:
+    """Both with one model, in one thread; `limit` is for a trial."""
     torch.set_num_threads(1)
-    translator, sources = load(SHIPPED, device="cpu", engine="torch"), sentences()
-    texts = [source for source, _ in sources]
+    translator, rows = load(model, device="cpu", engine="torch"), sentences(limit)
+    texts = [source for source, _ in rows]
     with warnings.catch_warnings(action="ignore"):
         ranked = translator.n_best(texts, beam_size=4, n_best=4)
         chosen = translator.translate(texts)
     return {
         "sentences": len(texts),
         "settings": {"beam_size": 4, "alpha": 0.6},
-        "best_hypothesis": judged([best.text for best, *_ in ranked]),
-        "chosen": judged(chosen),
+        "best_hypothesis": judged(rows, [best.text for best, *_ in ranked]),
+        "chosen": judged(rows, chosen),
     }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and write the record."""
     command_line(__doc__).parse_args(argv)
-    found = measure()
+    found = measure(SHIPPED)
     save(PLACE, found, "tokenizers")
     for name in ("best_hypothesis", "chosen"):
         print({key: value for key, value in found[name].items() if key != "failures"})
