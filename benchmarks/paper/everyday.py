@@ -22,9 +22,10 @@ translated once, with the weights as they are shipped, of one byte each, and the
 test split also with the package's own settings, and so once more with the weights
 before they were rounded. Then come the measurements of robustness.py and two_hundred.py
 beside this file. Takes ten minutes on two cores. Without a run, the card alone is
-written anew, from the records. Writes record.json, robustness.json, two_hundred.json and log.jsonl in
-results/runs/tatoeba-en-de, and annotated_transformer/models/tatoeba-en-de with its
-card; with `--trial FOLDER` all of it there, from a few sentences of each split.
+written anew, from the records. Writes record.json, robustness.json, two_hundred.json
+and log.jsonl in results/runs/tatoeba-en-de, and annotated_transformer/models/
+tatoeba-en-de with its card; with `--trial FOLDER` all of it there, from a few sentences
+of each split.
 """
 
 import json
@@ -124,7 +125,8 @@ newstest2014 (brevity penalty {short:.2f}); of held-out phrases of the phraseboo
 
 **What people type**, with α = 0.6. Right are {right} of {asked} sentences: {kinds}.
 Of names that training never saw {names} come out whole. In {sentences} ordinary
-sentences, written before any was tried, {arrive} of numbers, dates, prices and
+sentences, written before any was tried (telephone numbers are copied only since they
+were read), {arrive} of numbers, dates, prices and
 addresses arrive ({arriving}); of the {lose} sentences that lose one, {warned} are
 warned of, and {false} of the others. What noise does to BLEU, against the same
 sentences without it: {noise}.
