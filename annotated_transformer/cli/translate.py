@@ -64,9 +64,8 @@ def translate(
 ) -> None:
     """Translate a text, a file, or standard input, line by line.
 
-    Each number, price and address of a line should stand in its translation. If one is
-    missing, another of the beam that has it is taken; if none has, a warning at the end
-    names the line and what is lost.
+    Where a translation lacks a number, a price or an address, another of the beam that
+    has it is taken; if none has, a warning at the end names the line and what is lost.
 
     **Examples**
 
@@ -78,10 +77,7 @@ def translate(
 
     `annotated-transformer translate "Break a leg!" --show-confidence`
     """
-    if n_best != 1 and split:
-        raise UserError("--n-best takes whole sentences: leave out --split")
-    if n_best != 1 and show_confidence:
-        raise UserError("--show-confidence takes the best alone: leave out --n-best")
+    check_n_best(n_best, split, show_confidence)
     options = search_for(n_best, **search)
     lines, file = input_lines(text, input), None if input == Path("-") else input
     translator = open_translator(model, **compute)
@@ -91,6 +87,14 @@ def translate(
         how: Options = {"split": split, "lines_at_once": 512 if file else 1}
         for line in answers(translator, lines, options, show_confidence, strict, how):
             echo(line)
+
+
+def check_n_best(n_best: int, split: bool, show_confidence: bool) -> None:
+    """Raises: UserError for options that several translations of a line don't go with."""
+    if n_best != 1 and split:
+        raise UserError("--n-best takes whole sentences: leave out --split")
+    if n_best != 1 and show_confidence:
+        raise UserError("--show-confidence takes the best alone: leave out --n-best")
 
 
 def answers(
