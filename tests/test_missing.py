@@ -1,5 +1,7 @@
 """What a translation lacks: numbers, prices and addresses of its source."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -143,3 +145,14 @@ def test_sentences_without_numbers_are_searched_once(translator, monkeypatch):
         lambda rows, options: asked.append(len(rows)) or search(rows, options),
     )
     assert translator.translate(plain) == before and asked == [200]
+
+
+def test_the_command_says_in_one_line_what_is_missing(tmp_path):
+    (tmp_path / "text.en").write_text(f"Tom is here.\n{NUMBER}\n{FREE}\n{NUMBER}\n")
+    command = [sys.executable, "-m", "annotated_transformer", "translate"]
+    command += ["--engine", "torch", "--input", str(tmp_path / "text.en")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 4 and "14 €" in done.stdout
+    (told,) = done.stderr.splitlines()
+    lost = "the translation lacks $1,250.50"
+    assert told == f"warning: line 2: {lost}; line 4: {lost}"

@@ -90,7 +90,7 @@ def translate(
 
 
 def check_n_best(n_best: int, split: bool, show_confidence: bool) -> None:
-    """Raises: UserError for options that several translations of a line don't go with."""
+    """Raises: UserError for options that go with one translation of a line alone."""
     if n_best != 1 and split:
         raise UserError("--n-best takes whole sentences: leave out --split")
     if n_best != 1 and show_confidence:
