@@ -107,6 +107,11 @@ def test_a_telephone_number_and_an_address_come_back_as_typed(translator):
     with warnings.catch_warnings(action="error"):
         found = translator.translate("Call me at 555-1234 or see example.com.")
     assert "555-1234" in found and "example.com" in found
+    number = "My new number is 030 1234567."
+    sure = translator.confidence(number)
+    assert "030 1234567" in sure.text and not sure.missing
+    assert any("030 1234567" in word for word, _ in sure.words)
+    assert sure.marked.replace("[", "").replace("?]", "") == sure.text
 
 
 def test_what_no_hypothesis_has_is_warned_of_once(translator):

@@ -75,13 +75,13 @@ class Confidence:
     @property
     def marked(self) -> str:
         """The text with each doubtful word in brackets: Ich heiße [Elke?]."""
-        words = iter(self.words)
-
-        def mark(match: re.Match[str]) -> str:
-            word, probability = next(words)
-            return in_brackets(word) if probability < DOUBTFUL else word
-
-        return WORD.sub(mark, self.text)
+        parts, start = [], 0
+        for word, probability in self.words:
+            at = self.text.index(word, start)
+            shown = in_brackets(word) if probability < DOUBTFUL else word
+            parts += [self.text[start:at], shown]
+            start = at + len(word)
+        return "".join(parts) + self.text[start:]
 
 
 def in_brackets(word: str) -> str:
@@ -127,9 +127,12 @@ def confidences(
             texts.append(text)
             words += word_probabilities(tokenizer, text, ids, log_probs)
             total += sum(log_probs)
-        translation = restore_unknown(" ".join(texts), line, tokenizer)
+        # A telephone number that is put back may have spaces and is one word.
+        apart = " ".join(texts).replace(" ", "\n")
+        whole = restore_unknown(apart, line, tokenizer)
+        translation = whole.replace("\n", " ")
         probabilities = (probability for _, probability in words)
-        named = zip(WORD.findall(translation), probabilities, strict=True)
+        named = zip(filter(None, whole.split("\n")), probabilities, strict=True)
         languages = tokenizer.src_lang, tokenizer.tgt_lang
         lost = missing(line, translation, *languages)
         yield Confidence(translation, list(named), total, lost)
