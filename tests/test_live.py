@@ -18,7 +18,7 @@ from random import Random
 import pytest
 import torch
 from browser import BOOK, CHROMIUM, Browser
-from test_missing import FREE, HERE, LANGUAGES, LOST
+from test_missing import FREE, HERE, LANGUAGES, LOST, NUMBER
 from tiny_run import opened
 from torch import Tensor, nn
 
@@ -281,7 +281,7 @@ def test_the_page_misses_what_python_misses():
 @pytest.mark.filterwarnings("ignore:line|passed as unknown")
 def test_the_page_takes_another_hypothesis_where_python_does(page_file):
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()[1::12]
-    texts = [FREE, *(line.split("\t")[0] for line in lines)]
+    texts = [FREE, NUMBER, *(line.split("\t")[0] for line in lines)]
     found = by_script(WORKER, texts, SCRIPT.parent, page_file)
     expected = Translator.from_pretrained(FOLDER, engine="torch").confidence(texts)
     same = [
