@@ -18,6 +18,7 @@ from random import Random
 import pytest
 import torch
 from browser import BOOK, CHROMIUM, Browser
+from test_missing import FREE, HERE, LANGUAGES, LOST, NUMBER
 from tiny_run import opened
 from torch import Tensor, nn
 
@@ -36,6 +37,7 @@ from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.translation.confidence import DOUBTFUL
+from annotated_transformer.translation.missing import missing
 from annotated_transformer.translation.translator import Translator
 from tools import live
 
@@ -181,6 +183,7 @@ ODD = [
     "Where (Is) “İt” 1984 Now?",
     "ǅ Ab Cd Ef and Ab Cd Ef Gh",
     "ǅa Ab Cd Ef",
+    "In 1998, 45 men: $1,250.50, 1234567, 06/15/2024, 555-1234, (0)30 12345-67 x",
 ]
 
 
@@ -214,11 +217,80 @@ def test_unknown_characters_are_put_back_as_in_python(page_file):
     texts = ["Does Dr. Šmíd speak German?", "ȘMÍD AND ÇORLU SAID: ❤", "[unk] is a ☃."]
     texts += ["S\u030cmid likes 北 and 京.", "WRITE TO Ann.Lee@x-y.org OR www.a.de/b!"]
     texts += ["Müller@übung.de is her address, a@b isn't."]
+    texts += ["Call (212) 555-0147 or 030 1234567.", "I bought it at a-b.example.com."]
     options = {"size": 4, "alpha": 0.6}
     found = in_node(page_file, [{"text": each, "options": options} for each in texts])
     python = Translator.from_pretrained(FOLDER, engine="torch")
     assert [each["whole"] for each in found] == python.translate(texts)
-    assert sum(each["whole"] != each["text"] for each in found) == 5
+    assert sum(each["whole"] != each["text"] for each in found) == 7
+
+
+# -- what is lost ----------------------------------------------------------------------
+
+# The page's worker, which answers here as it does there.
+WORKER = """
+const [folder, weights] = process.argv.slice(1), fs = require("fs");
+const Transformer = require(`${folder}/transformer.js`);
+const { liveMissing } = require(`${folder}/missing.js`);
+const { liveWorker } = require(`${folder}/worker.js`);
+const texts = JSON.parse(fs.readFileSync(0)), answers = [];
+const self = { postMessage({ id, shown, found, error }) {
+  if (error) throw new Error(error);
+  if (shown !== undefined) return;
+  if (id > 1) answers.push([found.output, found.missing,
+    found.tree.filter(({ won }) => won).length === found.answer.length]);
+  if (id > texts.length)
+    process.stdout.write(JSON.stringify(answers), () => process.exit());
+  else self.onmessage({ data: { id: id + 1, task: "translate",
+    given: { text: texts[id - 1] } } });
+} };
+liveWorker(self, Transformer, liveMissing());
+self.onmessage({ data: { id: 1, task: "load",
+  given: { weights: new Blob([fs.readFileSync(weights)]), packed: true } } });
+"""
+MISSING = """
+const [file] = process.argv.slice(1), missing = require(file).liveMissing();
+const jobs = JSON.parse(require("fs").readFileSync(0));
+process.stdout.write(JSON.stringify(jobs.map((job) => missing(...job))));
+"""
+SENTENCES = ROOT / "benchmarks" / "paper" / "two_hundred.tsv"
+
+
+def by_script(code: str, given: object, *arguments: object) -> list:
+    """What a script in Node answers to this."""
+    assert NODE
+    done = subprocess.run(
+        [NODE, "-e", code, *map(str, arguments)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+@needs_node
+def test_the_page_misses_what_python_misses():
+    jobs = [(*each[:2], *langs) for each in HERE + LOST for langs in LANGUAGES]
+    jobs += [(b, a, other, one) for a, b, one, other in jobs]
+    found = by_script(MISSING, jobs, SCRIPT.with_name("missing.js"))
+    assert found == [missing(*job) for job in jobs]
+
+
+@needs_node
+@pytest.mark.filterwarnings("ignore:line|passed as unknown")
+def test_the_page_takes_another_hypothesis_where_python_does(page_file):
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[1::12]
+    texts = [FREE, NUMBER, *(line.split("\t")[0] for line in lines)]
+    found = by_script(WORKER, texts, SCRIPT.parent, page_file)
+    expected = Translator.from_pretrained(FOLDER, engine="torch").confidence(texts)
+    same = [
+        (output, lost) == (each.text, each.missing)
+        for (output, lost, _), each in zip(found, expected, strict=True)
+    ]
+    assert sum(same) >= 0.98 * len(texts) and any(lost for _, lost, _ in found)
+    assert "14 €" in found[0][0] and not found[0][1]
+    assert all(whole for *_, whole in found)  # the tree ends in the one that was taken
 
 
 # -- translations ----------------------------------------------------------------------

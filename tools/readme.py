@@ -272,6 +272,20 @@ def typed() -> str:
     return table(["", "before", "now"], rows)
 
 
+def ordinary() -> str:
+    """What arrives of two hundred ordinary sentences' numbers and addresses."""
+    found = record("runs/tatoeba-en-de/two_hundred.json")
+    both = found["best_hypothesis"], found["chosen"]
+    rows: list[list[object]] = [
+        [kind, *(each["kinds"][kind] for each in both)] for kind in both[0]["kinds"]
+    ]
+    rows.append(["all", *(f"{each['arrive']:.1%}" for each in both)])
+    rows.append(["sentences that lose one", *(e["sentences_that_lose"] for e in both)])
+    rows.append(["of them warned of", *(each["of_them_warned"] for each in both)])
+    rows.append(["false warnings", *(each["false_warnings"] for each in both)])
+    return table(["", "best of the beam", "the one that has most"], rows)
+
+
 def newstest() -> str:
     """Published BLEU of eleven systems, and ours of the same outputs."""
     systems = record("paper/newstest2017-systems.json")["systems"]
@@ -474,7 +488,7 @@ TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         highlights, scoreboard, multi30k, phrasebook, everyday, reverse, bands, typed,
-        newstest, training,
+        ordinary, newstest, training,
         translating, through_ctranslate2, race, memory, recipes, attacks,
     )
 }  # fmt: skip

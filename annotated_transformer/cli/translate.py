@@ -64,6 +64,9 @@ def translate(
 ) -> None:
     """Translate a text, a file, or standard input, line by line.
 
+    Where a translation lacks a number, a price or an address, another of the beam that
+    has it is taken; if none has, a warning at the end names the line and what is lost.
+
     **Examples**
 
     `annotated-transformer translate "the twenty-first of March"`
@@ -74,10 +77,7 @@ def translate(
 
     `annotated-transformer translate "Break a leg!" --show-confidence`
     """
-    if n_best != 1 and split:
-        raise UserError("--n-best takes whole sentences: leave out --split")
-    if n_best != 1 and show_confidence:
-        raise UserError("--show-confidence takes the best alone: leave out --n-best")
+    check_n_best(n_best, split, show_confidence)
     options = search_for(n_best, **search)
     lines, file = input_lines(text, input), None if input == Path("-") else input
     translator = open_translator(model, **compute)
@@ -87,6 +87,14 @@ def translate(
         how: Options = {"split": split, "lines_at_once": 512 if file else 1}
         for line in answers(translator, lines, options, show_confidence, strict, how):
             echo(line)
+
+
+def check_n_best(n_best: int, split: bool, show_confidence: bool) -> None:
+    """Raises: UserError for options that go with one translation of a line alone."""
+    if n_best != 1 and split:
+        raise UserError("--n-best takes whole sentences: leave out --split")
+    if n_best != 1 and show_confidence:
+        raise UserError("--show-confidence takes the best alone: leave out --n-best")
 
 
 def answers(

@@ -21,7 +21,7 @@ from tokenizers import (
 from ..errors import UserError
 from ..files import CARD, read_card, read_json, write_file, write_json
 from ..model.config import BOS, EOS, PAD, UNK
-from .tidying import ADDRESS, HIDDEN, tidied
+from .tidying import COPIED, HIDDEN, tidied
 from .tokenizer_files import (
     check_ids,
     check_trainable,
@@ -122,7 +122,7 @@ class PairTokenizer:
         """Texts as the tokenizer gets them, as this pair asks for it: addresses hidden
         if it's tidy, cut by Moses."""
         if self.tidy:
-            texts = [ADDRESS.sub(HIDDEN, text) for text in texts]
+            texts = [COPIED.sub(HIDDEN, text) for text in texts]
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
     def prepare_source(self, texts: list[str]) -> list[str]:
@@ -162,7 +162,7 @@ class PairTokenizer:
 
     def without_addresses(self, text: str) -> str:
         """The text without what passes as one character, if this pair is tidy."""
-        return ADDRESS.sub("", text) if self.tidy else text
+        return COPIED.sub("", text) if self.tidy else text
 
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of a source text that the vocabulary lacks, in order, with

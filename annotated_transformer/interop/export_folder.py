@@ -73,8 +73,9 @@ def readme(form: str, model: Transformer, tokenizer: PairTokenizer) -> str:
     if tokenizer.tidy:
         notes.append(
             "The model expects straight quotes, no text in capitals, no heading, and "
-            "U+FFFC for an address, to be put back where it writes [unk]: tidied from "
-            "annotated_transformer.data.tidying sees to the source."
+            "U+FFFC for an address or a telephone number, to be put back where it "
+            "writes [unk]: tidied from annotated_transformer.data.tidying sees to the "
+            "source."
         )
     title = f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}\n\n"
     return title + "".join(f"- {note}\n" for note in notes)

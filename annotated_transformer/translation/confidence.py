@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..data.batching import pad_rows
@@ -12,6 +12,7 @@ from ..decoding.checks import check_numbers
 from ..decoding.model_search import teacher_forcing
 from ..decoding.options import length_batches
 from .lines import RowHypotheses, restore_unknown
+from .missing import missing
 
 # A right translation in twenty has a word below this, by results/paper/confidence.json.
 DOUBTFUL = 0.16
@@ -52,12 +53,14 @@ class Confidence:
     """A translation, and the probability of each of its words.
 
     A word has the smallest probability among its tokens, each given the source and what
-    stands before it. `log_probability` is that of the whole, the end included.
+    stands before it. `log_probability` is that of the whole, the end included;
+    `missing` has what the translation lacks of its source, as `missing` of missing.py.
     """
 
     text: str
     words: list[tuple[str, float]]
     log_probability: float
+    missing: list[str] = field(default_factory=list)
 
     @property
     def lowest(self) -> float:
@@ -72,13 +75,13 @@ class Confidence:
     @property
     def marked(self) -> str:
         """The text with each doubtful word in brackets: Ich heiße [Elke?]."""
-        words = iter(self.words)
-
-        def mark(match: re.Match[str]) -> str:
-            word, probability = next(words)
-            return in_brackets(word) if probability < DOUBTFUL else word
-
-        return WORD.sub(mark, self.text)
+        parts, start = [], 0
+        for word, probability in self.words:
+            at = self.text.index(word, start)
+            shown = in_brackets(word) if probability < DOUBTFUL else word
+            parts += [self.text[start:at], shown]
+            start = at + len(word)
+        return "".join(parts) + self.text[start:]
 
 
 def in_brackets(word: str) -> str:
@@ -124,7 +127,12 @@ def confidences(
             texts.append(text)
             words += word_probabilities(tokenizer, text, ids, log_probs)
             total += sum(log_probs)
-        translation = restore_unknown(" ".join(texts), line, tokenizer)
+        # A telephone number that is put back may have spaces and is one word.
+        apart = " ".join(texts).replace(" ", "\n")
+        whole = restore_unknown(apart, line, tokenizer)
+        translation = whole.replace("\n", " ")
         probabilities = (probability for _, probability in words)
-        named = zip(WORD.findall(translation), probabilities, strict=True)
-        yield Confidence(translation, list(named), total)
+        named = zip(filter(None, whole.split("\n")), probabilities, strict=True)
+        languages = tokenizer.src_lang, tokenizer.tgt_lang
+        lost = missing(line, translation, *languages)
+        yield Confidence(translation, list(named), total, lost)

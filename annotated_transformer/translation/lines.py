@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..data.pair_tokenizer import PairTokenizer
-from ..data.tidying import ADDRESS, HIDDEN
+from ..data.tidying import COPIED, HIDDEN
 from ..decoding.search import Hypothesis
 from ..errors import UserError
 
@@ -238,7 +238,7 @@ def restore_unknown(text: str, line: str, tokenizer: PairTokenizer) -> str:
     """
     if "[unk]" in line or not UNREAD.search(text):
         return text
-    addresses, letters = iter(ADDRESS.findall(line)), tokenizer.unknown_characters(line)
+    addresses, letters = iter(COPIED.findall(line)), tokenizer.unknown_characters(line)
     unread = (next(addresses, each) if each == HIDDEN else each for each in letters)
     return UNREAD.sub(lambda match: next(unread, match[0]), text)
 

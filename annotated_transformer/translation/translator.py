@@ -37,6 +37,7 @@ from .lines import (
     to_translations,
     warn_of_cuts,
 )
+from .whole import Losses, Search
 
 AnyTranslator = TypeVar("AnyTranslator", bound="Translator")
 
@@ -361,6 +362,7 @@ class Translator(PretrainedModel):
     ) -> Iterator[list[RowHypotheses]]:
         """What was found for each row of each line, so many lines at a time."""
         unknown, number = Unknown(self.tokenizer.unk_id, strict), 1
+        losses, others = Losses(self.tokenizer), self._whole_beam(options)
         try:
             for chunk in in_chunks(lines, lines_at_once):
                 parts = self._rows(chunk, unknown, split, number)
@@ -370,8 +372,17 @@ class Translator(PretrainedModel):
                     (line, [(row, next(hypotheses)) for row in part])
                     for line, part in zip(chunk, parts, strict=True)
                 ]
+                ready = losses.complete(ready, number, others)
                 warn_of_cuts(ready, number)
                 yield ready
                 number += len(chunk)
         finally:
             unknown.warn(stacklevel=5)
+            losses.warn(stacklevel=5)
+
+    def _whole_beam(self, options: SearchOptions) -> Search | None:
+        """The search for all of a beam's hypotheses, if the best alone is asked for."""
+        every = replace(options, n_best=options.beam_size)
+        if options.temperature is not None or options.n_best > 1 or every == options:
+            return None
+        return lambda rows: self.engine.search(rows, every)

@@ -24,6 +24,7 @@ RUN = """
 const [weights, given] = process.argv.slice(1), { readFileSync } = require("fs");
 const Transformer = require("./transformer.js");
 const { liveWorker } = require("./worker.js");
+const { liveMissing } = require("./missing.js");
 const { source: text, ...options } = JSON.parse(given);
 const self = { postMessage({ id, found, error }) {
   if (error) throw new Error(error);
@@ -35,7 +36,7 @@ const self = { postMessage({ id, found, error }) {
         ({ name, step, parent, text, state, total, score }))), () => process.exit());
   }
 } };
-liveWorker(self, Transformer);
+liveWorker(self, Transformer, liveMissing());
 self.onmessage({ data: { id: 1, task: "load",
   given: { weights: new Blob([readFileSync(weights)]), packed: true } } });
 """

@@ -24,13 +24,14 @@ RUN = """
 const [folder, weights, text] = process.argv.slice(1);
 const Transformer = require(`${folder}/transformer.js`);
 const { liveWorker } = require(`${folder}/worker.js`);
+const { liveMissing } = require(`${folder}/missing.js`);
 const { savedRun } = require(`${folder}/saved-run.js`);
 const file = new Blob([require("fs").readFileSync(weights)]);
 const waiting = {}, self = { postMessage({ id, shown, found, error }) {
   if (error) throw new Error(error);
   if (shown === undefined) waiting[id](found);
 } };
-liveWorker(self, Transformer);
+liveWorker(self, Transformer, liveMissing());
 const ask = (task, given) => new Promise((resolve) => {
   const id = Object.keys(waiting).length + 1;
   waiting[id] = resolve;

@@ -201,6 +201,7 @@
     at("answers").hidden = false;
     at("changed").hidden = true;
     at("output").textContent = run.output;
+    Live.mark("output", Array.isArray(run.missing) ? run : {});
     await show(run, null);
     value();
   }

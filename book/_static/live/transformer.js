@@ -267,10 +267,13 @@ var makeTransformer = () => {
 
   // §6.1: beam search, one step at each `next()`, and the result in the end. A beam of one
   // is greedy search. Hypotheses know their parents, so that the whole tree can be drawn.
-  function* beam(model, source, { size = 4, alpha = 0.6, maxLength } = {}, switches = {}) {
+  // It goes on until the `count` best are known, and gives them as `others`.
+  function* beam(model, source, { size = 4, alpha = 0.6, count = 1, maxLength } = {},
+    switches = {}) {
     const { config } = model, { eos_id } = config;
     const limit = Math.min(maxLength || source.ids.length + 50, config.max_length);
-    let live = [{ token: config.bos_id, tokens: [], total: 0, past: begin() }], best = null;
+    let live = [{ token: config.bos_id, tokens: [], total: 0, past: begin() }];
+    let ended = [], best = null;
     for (let length = 1; length <= limit; length++) {
       const made = step(model, source, live.map((each) => each.token),
         live.map((each) => each.past), switches);
@@ -283,17 +286,20 @@ var makeTransformer = () => {
         each.score = each.total / penalty(length, alpha);
         each.ended = each.token === eos_id;
         each.counts = each.ended && place < size;
-        if (each.counts && (!best || each.score > best.score)) best = each;
       });
+      ended = [...ended, ...candidates.filter((each) => each.counts)]
+        .sort((a, b) => b.score - a.score).slice(0, count);
+      best = ended[0] || null;
       live = candidates.filter((each) => !each.ended).slice(0, size);
       live.forEach((each) => { each.kept = true; });
       yield { length, candidates, live, best, logProbs: made.logProbs };
       const largest = penalty(alpha > 0 ? limit : length + 1, alpha);
-      if (best && (size === 1 || live[0].total / largest <= best.score)) break;
+      const worst = ended[count - 1];
+      if (worst && (size === 1 || live[0].total / largest <= worst.score)) break;
     }
-    const found = best || live[0];
-    return { tokens: found.tokens.slice(0, best ? -1 : undefined), node: found,
-      logProbability: found.total, score: found.score, finished: Boolean(best) };
+    const result = (node) => ({ node, logProbability: node.total, score: node.score,
+      tokens: node.tokens.slice(0, node.ended ? -1 : undefined), finished: Boolean(node.ended) });
+    return { ...result(best || live[0]), others: ended.slice(1).map(result) };
   }
 
   // Runs a search to its end: the best translation of some source ids.
@@ -372,10 +378,12 @@ var makeTransformer = () => {
     }
   }
 
-  // One character for each address, straight quotes, and no text in capitals or heading,
-  // as data/tidying.py has it.
-  const HIDDEN = "\ufffc", ADDRESS =
-    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/gu;
+  // One character for each address and telephone number, straight quotes, and no text in
+  // capitals or heading, as data/tidying.py has it.
+  const HIDDEN = "\ufffc", COPIED = new RegExp(
+    /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/u.source
+    + /|(?<![\p{L}\p{N}_.@-])(?:[\p{L}\p{N}_-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|uk)(?![\p{L}\p{N}_-])(?:\/\S*[\p{L}\p{N}_])?/u.source
+    + /|(?<![\p{L}\p{N}_.,:$€£+-])(?=(?:[^0-9]{0,2}[0-9]){7})[+(]{0,2}[0-9]{2,6}\)?(?:(?:[ -]{1,2}|\/(?=[0-9]{5}))[0-9]{2,8}){1,5}(?![.,:]?[0-9])(?![\p{L}\p{N}_/-])/u.source, "gu");
 
   function tidied(text) {
     const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
@@ -404,7 +412,7 @@ var makeTransformer = () => {
       // White space as Python counts it, each run of it one space.
       const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
         .replace(/^ | $/g, "");
-      const hidden = tidy ? clean.replace(ADDRESS, HIDDEN) : clean;
+      const hidden = tidy ? clean.replace(COPIED, HIDDEN) : clean;
       const tidyText = tidy && side === "source" ? tidied(hidden) : hidden;
       return normal.reduce((line, change) => change(line), tidyText);
     };
@@ -424,7 +432,7 @@ var makeTransformer = () => {
       // copied them, in order.
       putBack(output, source) {
         if (source.includes(unk_token)) return output;
-        const addresses = source.match(ADDRESS) || [];
+        const addresses = source.match(COPIED) || [];
         const unread = Array.from(prepared(source, "source"))
           .filter((each) => each === HIDDEN || !(each in vocab))
           .map((each) => (each === HIDDEN && addresses.shift()) || each);
@@ -465,7 +473,7 @@ var makeTransformer = () => {
       tensors[name] = { rows, columns, data };
     }
     const { config, text, tokenizer, target = tokenizer } = folder || JSON.parse(about.about);
-    const model = { config };
+    const model = { config, languages: [text.src_lang, text.tgt_lang] };
     for (const [name, tensor] of Object.entries(tensors)) {
       if (name.endsWith(".scale")) continue;
       const scale = tensors[`${name}.scale`];

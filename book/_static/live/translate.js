@@ -30,7 +30,8 @@ var Live = (() => {
   }
 
   let loaded = null;
-  const scripts = () => (loaded ??= Promise.all(["transformer.js", "worker.js"].map(script))
+  const scripts = () => (loaded ??= Promise.all(
+    ["transformer.js", "missing.js", "worker.js"].map(script))
     .catch((error) => { loaded = null; throw error; }));
 
   // From a server: the file itself, as it comes in.
@@ -72,7 +73,7 @@ var Live = (() => {
 
   // A worker with a Transformer of this code: `ask(task, given, show)` promises its answer.
   function start(code) {
-    const text = `"use strict"; (${liveWorker})(self, (${code})());`;
+    const text = `"use strict"; (${liveWorker})(self, (${code})(), (${liveMissing})());`;
     const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     const worker = new Worker(url), waiting = new Map();
     let count = 0;
@@ -143,13 +144,21 @@ var Live = (() => {
     });
     if (!found || turn !== asked) return null;
     at(place).textContent = found.output || "(nothing)";
+    mark(place, found);
     return found;
+  }
+
+  // What the translation in this place lacks of its sentence, beside it.
+  function mark(place, { missing }) {
+    at(place).toggleAttribute("data-lacks", Boolean(missing?.length));
+    if (missing?.length) at(place).dataset.lacks = missing.join(", ");
   }
 
   async function run() {
     const turn = ++asked, text = at("source").value;
     at("answers").hidden = true;
     for (const place of ["output", "final"]) at(place).textContent = "";
+    mark("output", {});
     if (!text.trim()) return say("Type an English sentence first.");
     if (text.length > LONGEST)
       return say(`That's ${text.length} characters, and this page takes ${LONGEST}: shorten it.`);
@@ -165,10 +174,11 @@ var Live = (() => {
       at("final").textContent = at("output").textContent;
       document.dispatchEvent(new CustomEvent("translated", { detail: found }));
       const strange = found.unknown
-        ? " What it reads as [unk], characters that it never saw and addresses, is put back."
+        ? " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back."
         : "";
+      const lost = found.missing.length ? ` The translation lacks ${found.missing.join(", ")}.` : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
-        + `${found.milliseconds.toFixed(0)} ms for each.${strange}`);
+        + `${found.milliseconds.toFixed(0)} ms for each.${strange}${lost}`);
     } catch (error) {
       if (turn !== asked) return undefined;
       progress(1);
@@ -195,7 +205,7 @@ var Live = (() => {
   }
 
   // `after` is what the page does with a translation; `use` puts another model to work.
-  const live = { at, open, run, scripts, translate, withModel,
+  const live = { at, open, mark, run, scripts, translate, withModel,
     files: () => files,
     use(found, worker) {
       files = found;

@@ -3,7 +3,7 @@
    a file, hence from its own text (see `start` in translate.js). */
 "use strict";
 
-var liveWorker = (self, Transformer) => {
+var liveWorker = (self, Transformer, missing) => {
   let model = null, latest = 0;
   const channel = new MessageChannel(), waiting = [];
   channel.port1.onmessage = () => waiting.shift()();
@@ -69,25 +69,35 @@ var liveWorker = (self, Transformer) => {
       const began = performance.now();
       let ids = encoded(text, "source");
       if (seed) ids = Transformer.shuffle(ids, seed);
-      const source = Transformer.encode(model, ids, switches), steps = [];
-      const search = Transformer.beam(model, source, options, switches);
+      const source = Transformer.encode(model, ids, switches);
       const written = (tokens) =>
         model.tokenizer.putBack(model.tokenizer.decode(tokens), text);
-      for (;;) {
-        const { done, value } = search.next();
-        if (done) {
-          const answer = [...value.tokens, ...(value.finished ? [model.config.eos_id] : [])];
-          return { output: written(value.tokens), read: model.tokenizer.decode(ids),
-            unknown: ids.includes(model.tokenizer.names.indexOf("[unk]")),
-            logProbability: value.logProbability,
-            milliseconds: (performance.now() - began) / (value.tokens.length + 1),
-            tree: tree(steps, value.node), ...inside(source, answer, switches) };
+      const lost = ({ tokens }) => missing(text, written(tokens), ...model.languages);
+      const searched = async (how, shown) => {
+        const search = Transformer.beam(model, source, how, switches), steps = [];
+        for (;;) {
+          const { done, value } = search.next();
+          if (done) return { ...value, steps };
+          steps.push(value);
+          if (value.live[0]) shown(written(value.live[0].tokens));
+          await pause();
+          if (turn !== latest) return null;
         }
-        steps.push(value);
-        if (value.live[0]) show(written(value.live[0].tokens));
-        await pause();
-        if (turn !== latest) return null;
+      };
+      let found = await searched(options, show);
+      const milliseconds = found && (performance.now() - began) / (found.tokens.length + 1);
+      const { size = 4 } = options || {};
+      if (found && size > 1 && lost(found).length) {
+        const again = await searched({ ...options, count: size }, () => {});
+        found = again && { steps: again.steps, ...[again, ...again.others]
+          .reduce((a, b) => (lost(b).length < lost(a).length ? b : a)) };
       }
+      if (!found) return null;
+      const answer = [...found.tokens, ...(found.finished ? [model.config.eos_id] : [])];
+      return { output: written(found.tokens), read: model.tokenizer.decode(ids),
+        unknown: ids.includes(model.tokenizer.names.indexOf("[unk]")),
+        logProbability: found.logProbability, milliseconds, missing: lost(found),
+        tree: tree(found.steps, found.node), ...inside(source, answer, switches) };
     },
 
     // What a translation's log-probability is with these switches.
