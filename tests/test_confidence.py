@@ -12,12 +12,15 @@ from annotated_transformer.errors import UserError
 from annotated_transformer.pretrained import load
 from annotated_transformer.translation import confidence
 from annotated_transformer.translation.confidence import (
+    DOUBTFUL,
+    GUESS,
     Confidence,
     in_brackets,
     word_probabilities,
 )
 from annotated_transformer.translation.translator import Translator
 from benchmarks.paper.confidence import agreement, told_apart
+from benchmarks.record import load as load_record
 
 PHRASE = "the twenty-first of March"
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
@@ -47,6 +50,8 @@ def test_the_probabilities_are_those_of_score():
     scores = shipped().score(PHRASES, [each.text for each in found])
     for each, score in zip(found, scores, strict=True):
         assert each.log_probability == pytest.approx(score.total, abs=1e-4)
+        mean_of_tokens = score.total / len(score.token_log_probabilities)
+        assert math.log(each.probability) == pytest.approx(mean_of_tokens, abs=1e-4)
         words: list[float] = []
         for token, log_prob in zip(
             score.tokens[:-1], score.token_log_probabilities, strict=False
@@ -122,13 +127,13 @@ def test_the_command_marks_what_was_guessed(run, monkeypatch, tmp_path):
     given = "translate", "--show-confidence", "-m", "phrasebook-en-de"
     status, out, _ = run(*given, f"{PHRASE}\n\n{PHRASE}")
     assert status == 0
-    lowest, text = out.splitlines()[0].split("\t")
-    assert text == "der einundzwanzigste März" and 0.5 < float(lowest) <= 1
-    assert out.splitlines() == [f"{lowest}\t{text}", "1.00\t", f"{lowest}\t{text}"]
+    mean, text = out.splitlines()[0].split("\t")
+    assert text == "der einundzwanzigste März" and 0.5 < float(mean) <= 1
+    assert out.splitlines() == [f"{mean}\t{text}", "1.00\t", f"{mean}\t{text}"]
     monkeypatch.setattr(confidence, "DOUBTFUL", 1.1)
     (tmp_path / "lines").write_text(f"{PHRASE}\n")
     out = run(*given, "--input", tmp_path / "lines", "--split")[1]
-    assert out.strip() == f"{lowest}\t[der?] [einundzwanzigste?] [März?]"
+    assert out.strip() == f"{mean}\t[der?] [einundzwanzigste?] [März?]"
     refused(run(*given, "March 3", "--n-best", 2), "--show-confidence", "--n-best")
 
 
@@ -139,6 +144,18 @@ def test_bad_input_is_one_error():
         shipped().confidence(PHRASE, beam_sice=1)
     with pytest.raises(UserError, match="line 2 has characters"):
         shipped().confidence([PHRASE, "☃"], strict=True)
+
+
+def test_the_thresholds_are_those_of_the_shipped_models_record():
+    scores = load_record("paper/confidence.json")["scores"]
+    thresholds = [scores[name]["threshold"] for name in list(scores)[:2]]
+    assert thresholds == pytest.approx([DOUBTFUL, GUESS], abs=0.005)
+
+
+def test_a_guess_is_less_probable_than_its_threshold():
+    sure, guess = Confidence("ja", [], -0.3, 1), Confidence("ja", [], -0.4, 1)
+    assert not sure.guess and guess.guess
+    assert not Confidence("", [], 0.0).guess
 
 
 def test_a_threshold_flags_one_right_translation_in_twenty():

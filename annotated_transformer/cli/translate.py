@@ -42,8 +42,8 @@ ShowConfidence = Annotated[
     bool,
     typer.Option(
         "--show-confidence",
-        help="Before each translation the probability of its least probable word; "
-        "words that the model guessed stand as [word?].",
+        help="Before each translation the mean probability of its tokens, a guess "
+        "below 0.70; words that the model guessed stand as [word?].",
     ),
 ]
 
@@ -111,7 +111,7 @@ def answers(
             yield from (f"{each.score:.4f}\t{each.text}" for each in hypotheses)
     elif confident:
         for each in translator.confidence_stream(lines, options, strict=strict, **how):
-            yield f"{each.lowest:.2f}\t{each.marked}"
+            yield f"{each.probability:.2f}\t{each.marked}"
     else:
         yield from translator.translate_stream(lines, options, strict=strict, **how)
 

@@ -14,8 +14,9 @@ from ..decoding.options import length_batches
 from .lines import RowHypotheses, restore_unknown
 from .missing import missing
 
-# A right translation in twenty has a word below this, by results/paper/confidence.json.
-DOUBTFUL = 0.16
+# One right translation in twenty has a word below the first, and one the mean of its
+# tokens below the second, by results/paper/confidence.json.
+DOUBTFUL, GUESS = 0.23, 0.70
 WORD = re.compile("[^ ]+")
 
 
@@ -53,14 +54,29 @@ class Confidence:
     """A translation, and the probability of each of its words.
 
     A word has the smallest probability among its tokens, each given the source and what
-    stands before it. `log_probability` is that of the whole, the end included;
-    `missing` has what the translation lacks of its source, as `missing` of missing.py.
+    stands before it. `log_probability` is that of the whole and `tokens` their number,
+    the end included; `missing` has what the translation lacks of its source, as
+    `missing` of missing.py.
     """
 
     text: str
     words: list[tuple[str, float]]
     log_probability: float
+    tokens: int = 0
     missing: list[str] = field(default_factory=list)
+
+    @property
+    def probability(self) -> float:
+        """The geometric mean of its tokens' probabilities; 1 if there is none.
+
+        It tells wrong translations better than the least probable word does.
+        """
+        return math.exp(self.log_probability / self.tokens) if self.tokens else 1.0
+
+    @property
+    def guess(self) -> bool:
+        """Whether the whole is less probable than `GUESS`."""
+        return self.probability < GUESS
 
     @property
     def lowest(self) -> float:
@@ -120,13 +136,13 @@ def confidences(
     targets = [each.tokens + [model.config.eos_id] * each.finished for _, each in best]
     scores = iter(teacher_forced_batches(model, sources, targets, batch_tokens))
     for line, parts in lines:
-        texts, words, total = [], [], 0.0
+        texts, words, total, count = [], [], 0.0, 0
         for _, hypotheses in parts:
             ids, log_probs = hypotheses[0].tokens, next(scores)
             (text,) = tokenizer.decode([ids])
             texts.append(text)
             words += word_probabilities(tokenizer, text, ids, log_probs)
-            total += sum(log_probs)
+            total, count = total + sum(log_probs), count + len(log_probs)
         # A telephone number that is put back may have spaces and is one word.
         apart = " ".join(texts).replace(" ", "\n")
         whole = restore_unknown(apart, line, tokenizer)
@@ -135,4 +151,4 @@ def confidences(
         named = zip(filter(None, whole.split("\n")), probabilities, strict=True)
         languages = tokenizer.src_lang, tokenizer.tgt_lang
         lost = missing(line, translation, *languages)
-        yield Confidence(translation, list(named), total, lost)
+        yield Confidence(translation, list(named), total, count, lost)

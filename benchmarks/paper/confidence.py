@@ -6,11 +6,11 @@ Translates English sentences of Tatoeba's test split. A translation is right if 
 one of the German references that Tatoeba has for its sentence, all of which are in the
 same split, or has a chrF of at least 70 with the best of them; below 40 it is wrong,
 and in between left out. Three scores of each are compared: the smallest probability of
-a word, the mean log-probability of a token, and agreement, the smallest share of the
-four best translations that have a word of the best. A translation is flagged below a
-threshold, set where it flags 5 % of the right ones; AUC is the share of pairs of a
-right and a wrong one in which the wrong one has the lower score. Needs Tatoeba, which
-is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it; a minute
+a word, the geometric mean of the tokens' probabilities, and agreement, the smallest
+share of the four best translations that have a word of the best. A translation is
+flagged below a threshold, set where it flags 5 % of the right ones; AUC is the share of
+pairs of a right and a wrong one in which the wrong one has the lower score. Needs
+Tatoeba, which is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it; a minute
 of one core. Writes results/paper/confidence.json.
 """
 
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from sacrebleu import CHRF
 
-from annotated_transformer.translation.confidence import DOUBTFUL
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import sides
 from benchmarks.record import command_line, save
@@ -50,13 +49,10 @@ def scored(translator: Translator, sources: list[str]) -> tuple[list[str], Score
     """The translations, and the three scores of each."""
     sure = translator.confidence(sources)
     outputs = [each.text for each in sure]
-    forced = translator.score(sources, outputs)
     several = translator.n_best(sources, n_best=4)
     return outputs, {
         "smallest word probability": [each.lowest for each in sure],
-        "mean log-probability": [
-            each.total / len(each.token_log_probabilities) for each in forced
-        ],
+        "mean probability of a token": [each.probability for each in sure],
         "agreement": [agreement([each.text for each in found]) for found in several],
     }
 
@@ -107,12 +103,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             name: told_apart(np.array(row)[right], np.array(row)[wrong])
             for name, row in scores.items()
         },
-    }
-    lowest = np.array(scores["smallest word probability"])
-    found["DOUBTFUL"] = {
-        "threshold": DOUBTFUL,
-        "right flagged": round(float((lowest[right] < DOUBTFUL).mean()), 4),
-        "wrong flagged": round(float((lowest[wrong] < DOUBTFUL).mean()), 4),
     }
     print(found)
     save("paper/confidence.json", found, "tokenizers", "sacrebleu")

@@ -4,7 +4,7 @@
 (() => {
   const { at, number } = Live;
   const { make, percent } = customElements.get("attention-view");
-  const DOUBTFUL = 0.16; // as in translation/confidence.py
+  const DOUBTFUL = 0.23; // as in translation/confidence.py
 
   // -- Tokens ---------------------------------------------------------------------------
 
