@@ -43,7 +43,7 @@ ShowConfidence = Annotated[
     typer.Option(
         "--show-confidence",
         help="Before each translation the mean probability of its tokens, a guess "
-        "below 0.70; words that the model guessed stand as [word?].",
+        "below 0.71; words that the model guessed stand as [word?].",
     ),
 ]
 

@@ -10,8 +10,8 @@ a word, the geometric mean of the tokens' probabilities, and agreement, the smal
 share of the four best translations that have a word of the best. A translation is
 flagged below a threshold, set where it flags 5 % of the right ones; AUC is the share of
 pairs of a right and a wrong one in which the wrong one has the lower score. Needs
-Tatoeba, which is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it; a minute
-of one core. Writes results/paper/confidence.json.
+Tatoeba, which is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds
+it; a minute of one core. Writes results/paper/confidence.json.
 """
 
 import random
