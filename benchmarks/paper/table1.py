@@ -48,9 +48,9 @@ def bare(x: Tensor) -> Tensor:
     return attention(x, x, x)[0]
 
 
-def nearby(x: Tensor) -> Tensor:
+def nearby(x: Tensor, near: int = NEAR) -> Tensor:
     """The same, restricted to blocks: each looks at its own and the one before."""
-    half = NEAR // 2
+    half = near // 2
     if x.size(1) <= half:
         return bare(x)
     blocks = x.unflatten(1, (-1, half))
@@ -160,7 +160,7 @@ def chain(layer: str, n: int) -> int:
         return longest_chain(state)
     if layer == "convolutional":
         return longest_chain(F.conv1d(x.mT, torch.randn(8, 8, 3)))
-    return longest_chain((x @ x.mT).softmax(-1) @ x)
+    return longest_chain(nearby(x, 8) if "restricted" in layer else bare(x))
 
 
 def ring(n: int, width: int, gap: int = 1) -> torch.Tensor:
