@@ -12,11 +12,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from math import log
+from math import isfinite, log
 from pathlib import Path
 from runpy import run_path
 from statistics import mean
 from typing import Any
+
+from annotated_transformer.translation.table3 import Spread
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "nbs/results.md", "nbs/promises.md")
@@ -72,7 +74,7 @@ BEST = {
     "plays": (1.47, "nanoGPT on a GPU"),
     "trees": (93.3, "a recurrent grammar, 40,000 trees"),
 }
-Rival = tuple[float, str]
+Rival = tuple[list[float], str]
 
 
 def tested(study: str, score: str, /, **wanted: Any) -> list[dict[str, Any]]:
@@ -82,17 +84,17 @@ def tested(study: str, score: str, /, **wanted: Any) -> list[dict[str, Any]]:
     return [run for run in runs if wanted.items() <= run.items() and score in run]
 
 
-def average(study: str, score: str, /, **wanted: Any) -> float:
-    """The mean of a score over these runs."""
-    return mean(run[score] for run in tested(study, score, **wanted))
+def scores(study: str, score: str, /, **wanted: Any) -> list[float]:
+    """A score of each of these runs."""
+    return [run[score] for run in tested(study, score, **wanted)]
 
 
 def scoreboard() -> str:
-    """Every task: the trivial answer, the strongest simple rival, our Transformer, the
-    best cited, and the share of the way from the first to the last.
+    """Every task: the trivial answer, the strongest simple rival, our Transformer, how
+    far it is ahead of the rival, and the best cited.
     """
     seeds = multi30k_runs().values()
-    captions = mean(bleu_of(systems[ALL_UPDATES])[0] for systems in seeds)
+    captions = [bleu_of(systems[ALL_UPDATES])[0] for systems in seeds]
     phrases = record("paper/phrases.json")
     photographs, everyday = (
         [phrases[corpus][way][split] for way in ("copied", "tests")]
@@ -104,17 +106,18 @@ def scoreboard() -> str:
     (pixels,) = tested("after/vision", "confusion", side="linear", images=55_000)
     classes = [sum(row) for row in pixels["confusion"]]
 
-    def right(study: str, side: str, **wanted: Any) -> float:
-        return 100 * average(f"after/{study}", "accuracy", side=side, **wanted)
+    def right(study: str, side: str, **wanted: Any) -> list[float]:
+        found = scores(f"after/{study}", "accuracy", side=side, **wanted)
+        return [100 * each for each in found]
 
-    def error(side: str) -> float:
-        return average("after/series", "mse", side=side, context=512, horizon=96)
+    def error(side: str) -> list[float]:
+        return scores("after/series", "mse", side=side, context=512, horizon=96)
 
     plays, *_ = tested("after/language-model", "nats", side="ours")
     letters = plays["architecture"]["vocab_size"]
     (rules,) = tested("paper/parsing", "order")
     return table(
-        ["task", "trivial", "simple rival", "ours", "best cited", "way closed"],
+        ["task", "trivial", "simple rival", "ours", "ahead by", "best cited"],
         [
             row("reviews", "after/classifier", "% right", 100 * max(half, 1 - half),
                 (right("classifier", "linear"), "word counts"),
@@ -122,18 +125,18 @@ def scoreboard() -> str:
             row("digits", "after/vision", "% right", 100 * max(classes) / sum(classes),
                 (right("vision", "convolution", images=55_000), "two convolutions"),
                 right("vision", "transformer", images=55_000)),
-            row("power", "after/series", "MSE", error("naive"),
+            row("power", "after/series", "MSE", mean(error("naive")),
                 (error("linear"), "linear"), error("Transformer, batch norm")),
             row("captions", "translation/multi30k", "BLEU", photographs[0],
-                (photographs[1], "counted phrases"), captions),
+                ([photographs[1]], "counted phrases"), captions),
             row("everyday sentences", "training/recipes", "BLEU", everyday[0],
-                (everyday[1], "counted phrases"), shipped),
+                ([everyday[1]], "counted phrases"), [shipped]),
             row("plays", "after/language_model", "nats", log(letters),
-                (average("after/language-model", "nats", side="n-grams"), "n-grams"),
-                average("after/language-model", "nats", side="ours")),
+                (scores("after/language-model", "nats", side="n-grams"), "n-grams"),
+                scores("after/language-model", "nats", side="ours")),
             row("trees", "translation/parsing", "F1", rules["trivial"],
-                (rules["test"]["f1"], "a grammar"),
-                average("paper/parsing", "f1, constrained, beam", study="longer")),
+                ([rules["test"]["f1"]], "a grammar"),
+                scores("paper/parsing", "f1, constrained, beam", study="longer")),
         ],
     )  # fmt: skip
 
@@ -144,22 +147,32 @@ def row(
     measure: str,
     trivial: float,
     rival: Rival,
-    ours: float,
+    ours: list[float],
 ) -> list[str]:
-    """A task's row of the scoreboard; without a best score that is cited, shorter."""
+    """A task's row of the scoreboard. The 95 % interval is that of the seeds of both
+    sides; a single run has none.
+    """
 
     def shown(value: float) -> str:
         return f"{value:.1f}" if value > 10 else f"{value:.2f}"
 
-    def told(score: Rival) -> str:
-        return f"{shown(score[0])}, {score[1]}"
-
-    cells = [f"[{task}]({page}.ipynb), {measure}", shown(trivial), told(rival)]
-    if task not in BEST:
-        return [*cells, shown(ours), "", ""]
-    best = BEST[task]
-    share = (trivial - ours) / (trivial - best[0])
-    return [*cells, shown(ours), told(best), f"{share:.0%}"]
+    simple, name = rival
+    ahead = mean(ours) - mean(simple)
+    if measure in ("MSE", "nats"):  # less is better
+        ahead = -ahead
+    spread = Spread.of({"ours": ours, "rival": simple})
+    half = spread.half_width(*(len(side) for side in (ours, simple) if len(side) > 1))
+    digits = 1 if mean(ours) > 10 else 3
+    interval = f" ± {half:.{digits}f}" if isfinite(half) else ""
+    best = f"{shown(BEST[task][0])}, {BEST[task][1]}" if task in BEST else ""
+    return [
+        f"[{task}]({page}.ipynb), {measure}",
+        shown(trivial),
+        f"{shown(mean(simple))}, {name}",
+        shown(mean(ours)),
+        f"{ahead:+.{digits}f}{interval}".replace("-", "−"),
+        best,
+    ]
 
 
 # -- the paper -------------------------------------------------------------------------
