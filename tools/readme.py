@@ -424,11 +424,26 @@ def past_commit(place: str) -> str:
     return record(place)["command"].partition(", at commit ")[2]
 
 
-def best_ratio() -> tuple[float, float]:
-    """The least and the greatest advantage of a bfloat16 step over the fastest peer."""
+def step_ratios() -> dict[str, list[float]]:
+    """How many times as fast a training step is as the fastest peer's, by where."""
     sizes = record("speed/training-step.json")["sizes"].values()
-    ratios = [row["against_best_peer"]["bf16"] for row in sizes]
-    return min(ratios), max(ratios)
+    found = {
+        f"{name}, one core": [row["against_best_peer"][short] for row in sizes]
+        for short, name in (("bf16", "bfloat16"), ("fp32", "float32"))
+    }
+    on_gpu = []
+    for size in ("base", "big"):
+        sides = record("scale/gpu.json")[size]["contenders"].items()
+        eager = {name: row["seconds"] for name, row in sides if "eager" in name}
+        ours = eager.pop("ours, eager")
+        on_gpu.append(min(eager.values()) / ours)
+    return found | {"bfloat16, one H200, none compiled": on_gpu}
+
+
+def at_once(ratios: list[float]) -> str:
+    """The least and the greatest."""
+    digits = 1 if min(ratios) > 1.05 else 2
+    return f"{min(ratios):.{digits}f} to {max(ratios):.{digits}f} ×"
 
 
 def highlights() -> str:
@@ -448,12 +463,10 @@ def highlights() -> str:
     )
     wheel = ROOT / "annotated_transformer" / "models" / "tatoeba-en-de"
     size = sum(file.stat().st_size for file in wheel.iterdir())
-    low, high = best_ratio()
     steps = record("speed/decoding.json")["milliseconds_a_step"].items()
     faster = [
         row["Hugging Face"] / row["ours"] for what, row in steps if "float32" in what
     ]
-    slow, fast = min(faster), max(faster)
     corpus = record("scale/memory-5m-pairs.json")
     rows = [
         [
@@ -476,14 +489,20 @@ def highlights() -> str:
             link(f"{same} of {len(systems)}", "paper/newstest2017-systems.json"),
             "to the last digit",
         ],
-        [
-            "Speed of a training step, bfloat16, one core",
-            link(f"{low:.1f} to {high:.1f} ×", "speed/training-step.json"),
-            "the fastest of three libraries",
-        ],
+        *(
+            [
+                f"Speed of a training step, {where}",
+                link(
+                    at_once(ratios),
+                    "scale/gpu.json" if "H200" in where else "speed/training-step.json",
+                ),
+                "the fastest of three libraries",
+            ]
+            for where, ratios in step_ratios().items()
+        ),
         [
             "Speed of a search at base size, float32, one core",
-            link(f"{slow:.1f} to {fast:.1f} ×", "speed/decoding.json"),
+            link(at_once(faster), "speed/decoding.json"),
             "Hugging Face's generate",
         ],
         [
