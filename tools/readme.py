@@ -261,12 +261,15 @@ def bands() -> str:
         for band in found["bands"]
     ]
     whole = (found["whole"][name] for name in ("as shipped", "chosen"))
-    scores = [f"{each['bleu']:.2f}" for each in whole]
+    scores = [f"{each['bleu']:.2f} ± {each['interval']:.1f}" for each in whole]
+    every = found["all references"]
+    once = f"{every['sentences']:,}, each once, with all its translations"
     sentences = f"{sum(band['sentences'] for band in found['bands']):,}"
     head = ["words shared with the nearest training sentence", "sentences"]
     chosen = record("runs/tatoeba-en-de/record.json")["chosen"]["alpha"]
     head += ["α = 0.6, the package's", f"α = {chosen}, chosen"]
-    return table(head, [*rows, ["all", sentences, *scores]])
+    last = ["all", sentences, *scores], ["all", once, f"{every['bleu']:.2f}", ""]
+    return table(head, [*rows, *last])
 
 
 def typed() -> str:
@@ -450,7 +453,7 @@ def highlights() -> str:
     """The results that a reader takes in at a glance."""
     shipped = record("runs/tatoeba-en-de/record.json")
     own = shipped["tests"]["Tatoeba"]
-    as_shipped = record("runs/tatoeba-en-de/bands.json")["whole"]["as shipped"]["bleu"]
+    as_shipped = record("runs/tatoeba-en-de/bands.json")["whole"]["as shipped"]
     seeds = multi30k_runs().values()
     means = {}
     for end in (ALL_UPDATES, PATIENCE):
@@ -471,7 +474,10 @@ def highlights() -> str:
     rows = [
         [
             f"BLEU of the model in the wheel ({size / 1e6:.1f} MB)",
-            link(f"{as_shipped:.1f}", "runs/tatoeba-en-de/bands.json"),
+            link(
+                f"{as_shipped['bleu']:.1f} ± {as_shipped['interval']:.1f}",
+                "runs/tatoeba-en-de/bands.json",
+            ),
             f"{own['sentences']:,} everyday sentences, as the command translates",
         ],
         [
