@@ -579,7 +579,10 @@ def test_a_story_shows_what_its_three_lines_say(window):
     story = [changed(window, "[data-story=order]") for _ in range(3)]
     assert text_of(window, "story").startswith("3 of 3.")
     assert len({RIGHT, *story}) == 3 and story[1] == story[2]  # without order
-    blind = [changed(window, "[data-story=blind]") for _ in range(3)][-1]
+    lost = [changed(window, "[data-story=not]") for _ in range(3)]
+    assert lost == [RIGHT, RIGHT.replace(" nicht", ""), RIGHT]
+    *steps, blind = [changed(window, "[data-story=blind]") for _ in range(3)]
+    assert len({RIGHT, *steps, blind}) == 4
     cut = [changed(window, "[data-story=size]") for _ in range(3)]
     assert len(set(cut[1].split()) & set(RIGHT.split())) <= 1  # it stammers
     before, now = re.findall(r"−\d+\.\d\d", text_of(window, "effect"))
@@ -591,8 +594,13 @@ def test_a_story_shows_what_its_three_lines_say(window):
     click(window, "#live-layer-off")
     before, now = re.findall(r"−\d+\.\d\d", text_of(window, "effect"))
     assert before != now
+    for wanted in ("eine Eintrittskarte", "ein Ticket"):  # a beam of one, and of eight
+        click(window, "[data-story=search]")
+        assert text_of(window, "changed-output") == f"Wo kann ich {wanted} kaufen?"
     click(window, "#live-trained")
     assert window.run("document.getElementById('live-changed').hidden")
+    told = "[...document.querySelectorAll('[data-story] small')].map((it) => it.textContent)"
+    assert not any(window.run(told))
     type_in(window, "source", "I don't know where she lives.")
     click(window, "#live-form button")
 

@@ -232,30 +232,41 @@
 
   // -- Stories in three steps -----------------------------------------------------------
 
+  const NOT = "I don't know where she lives.", TICKET = "Where can I buy a ticket?";
+  const DOG = "I have never seen such a large dog.";
+  // What is off, the line that tells it, and whether to draw again or which text to read.
   const STORIES = {
     order: [["shuffled", "The words are shuffled. With its positions the model reads another "
       + "sentence."], ["no-positions shuffled", "Now without positions: a sentence is a bag "
       + "of words."], ["no-positions shuffled", "Shuffled once more, and the translation "
-      + "stays what it is: nothing else told the model about order.", 1]],
-    blind: [["cross.0", "The decoder's first layer doesn't see the source; the later ones "
-      + "still do."], ["cross.0 cross.1", "Nor does the second: what is left "
+      + "stays what it is: nothing else told the model about order.", { again: true }]],
+    not: [["encoder.0.0", "One head of the encoder's first layer is off, and the “not” "
+      + "stays. So it does without any other single head.", { text: NOT }],
+      ["encoder.0.0 encoder.0.1 encoder.0.2 encoder.0.3", "All four are off, and the "
+      + "translation says the opposite, fluently.", { text: NOT }],
+      ["encoder.1.0 encoder.1.1 encoder.1.2 encoder.1.3", "Those of the second layer "
+      + "instead: the “not” is back.", { text: NOT }]],
+    blind: [["cross.2", "The decoder's last layer doesn't see the source; the two below it "
+      + "still do."], ["cross.1 cross.2", "Nor does the second: what the first one found "
       + "has to carry the whole sentence."], ["no-source", "No layer sees it. The decoder "
       + "is a language model now, and says the same whatever you type."]],
     size: [["encoder.0.after_attention", "One residual connection is cut: the first "
       + "sub-layer overwrites the embeddings."], ["no-residual", "All of them are cut: each "
       + "sub-layer keeps nothing of what the one before it found."], ["no-scale", "With them "
       + "again, but scores √d_k times as large: each head looks at nearly one word only."]],
-    search: [["beam.1", "A beam of one: the most probable word at each step."], ["beam.8",
-      "A beam of eight also follows beginnings that look worse."], ["beam.8 alpha.3",
-      "A large α rewards length, whether or not there is more to say."]],
+    search: [["beam.1", "A beam of one: the most probable word at each step.",
+      { text: TICKET }], ["beam.8", "A beam of eight also follows beginnings that look "
+      + "worse, and here one of them wins.", { text: TICKET }], ["beam.8 alpha.3", "A large "
+      + "α rewards length, whether or not there is more to say.", { text: DOG }]],
   };
   let story = null, chapter = 0;
 
   function tell(which) {
     chapter = which === story ? (chapter + 1) % 3 : 0;
     story = which;
-    const [on, line, again] = STORIES[which][chapter], words = on.split(" ");
+    const [on, line, { again, text } = {}] = STORIES[which][chapter], words = on.split(" ");
     reset();
+    if (text) at("source").value = text;
     BOXES.forEach((id) => { at(id).checked = words.includes(id); });
     words.filter((word) => word.startsWith("encoder")).forEach((part) => off.add(part));
     words.filter((word) => word.startsWith("cross")).forEach((word) =>
@@ -266,9 +277,14 @@
     seed = again ? seed + 1 : seed;
     changed();
     at("story").textContent = `${chapter + 1} of 3. ${line}`;
+    mark();
+  }
+
+  // Which story is told, beside its button.
+  function mark() {
     document.querySelectorAll("[data-story]").forEach((button) => {
-      const mark = button.dataset.story === which ? chapter + 1 : 0;
-      button.querySelector("small").textContent = mark ? `${mark} of 3` : "";
+      const told = button.dataset.story === story;
+      button.querySelector("small").textContent = told ? `${chapter + 1} of 3` : "";
     });
   }
 
@@ -298,7 +314,7 @@
       button.addEventListener("click", () => tell(button.dataset.story)));
     const on = (id, event, act) => at(id).addEventListener(event, act);
     on("switches", "change", changed);
-    on("trained", "click", () => { story = null; reset(); changed(); });
+    on("trained", "click", () => { story = null; mark(); reset(); changed(); });
     on("again", "click", () => { seed += 1; run(); });
     on("attention", "choose", showOff);
     on("head-off", "change", (event) => Live.turnOff(one(), event.target.checked));
