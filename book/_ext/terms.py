@@ -2,7 +2,7 @@
 
 The chapters' files stay as they are: the links are made while Sphinx reads them. A term
 is not linked in the chapter that explains it, nor within code, formulas, links,
-headings, tables and drawings.
+headings, tables, drawings and touchable parts.
 """
 
 import json
@@ -16,9 +16,11 @@ MOST = 8  # links in one chapter
 ENTRY = re.compile(r"^(\S.*)\n  (.*)$", re.M)
 PLACE = re.compile(r"\]\(([\w/]+)\.ipynb")
 HOMONYMS = {"memory", "query", "key", "value"}  # words of daily life, too
-# What is left alone: fences, code, formulas, roles, links, tags, headings, tables.
+# What is left alone: fences, the data of touchable parts, code, formulas, roles, links,
+# tags, headings, tables.
 SKIP = re.compile(
-    r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|<[^>\n]*>"
+    r"```.*?```|^:::\{touch\}.*?^:::$|`[^`\n]*`"
+    r"|\$\$.*?\$\$|\$[^$\n]*\$|!?\[[^\]]*\]\([^)]*\)|<[^>\n]*>"
     r"|^(?:#|\||:::|\(\w).*?$",
     re.S | re.M,
 )
