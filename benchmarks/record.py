@@ -33,6 +33,14 @@ def command_line(documentation: str | None) -> argparse.ArgumentParser:
     )
 
 
+def corpora(parser: argparse.ArgumentParser) -> Path:
+    """The folder of the corpora; ends the program if none is named."""
+    named = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
+    if not named:
+        parser.error("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
+    return Path(named)
+
+
 def folder(text: str) -> Path:
     """The type of an argument that names a folder, which must be there."""
     if not Path(text).is_dir():

@@ -10,9 +10,7 @@ nbs/translation/bleu.ipynb shows.
 """
 
 import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import mean
 
 from sacrebleu.metrics import BLEU
@@ -21,7 +19,7 @@ from sacremoses import MosesPunctNormalizer
 from annotated_transformer.data.pair_tokenizer import moses_tokenize
 from annotated_transformer.translation.bleu import moses_tokens, split_compounds
 from benchmarks.paper.newstest2017_bleu import read_lines
-from benchmarks.record import command_line, save
+from benchmarks.record import command_line, corpora, save
 
 Files = list[list[str]]  # an output and its reference
 FIELDS = {
@@ -98,10 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Score the systems, best first, and write the record."""
     parser = command_line(__doc__)
     parser.parse_args(argv)
-    place = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    if not place:
-        parser.error("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
-    data = Path(place)
+    data = corpora(parser)
     listed = data / "reference/wmt-system-outputs/published-scores.json"
     entries = json.loads(listed.read_text(encoding="utf-8"))
     entries.sort(key=lambda entry: -entry["published"]["bleu"])

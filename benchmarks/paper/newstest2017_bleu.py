@@ -9,7 +9,6 @@ results/paper/newstest2017-systems.json, which nbs/translation/bleu.ipynb plots.
 
 import gzip
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -20,7 +19,7 @@ from sacrebleu.metrics import BLEU
 from annotated_transformer.translation.bleu import moses_tokens
 from annotated_transformer.translation.scores import scores
 from annotated_transformer.translation.significance import compare
-from benchmarks.record import command_line, save
+from benchmarks.record import command_line, corpora, save
 
 
 def read_lines(path: Path) -> list[str]:
@@ -104,11 +103,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Score the systems and write the record."""
     parser = command_line(__doc__)
     parser.parse_args(argv)
-    data = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    if not data:
-        parser.error("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
+    data = corpora(parser)
     what = "eleven WMT17 system outputs, newstest2017 German to English, 3004 sentences"
-    found = {"what": what, "fields": FIELDS} | score_systems(Path(data))
+    found = {"what": what, "fields": FIELDS} | score_systems(data)
     save("paper/newstest2017-systems.json", found, "sacrebleu", "sacremoses")
 
 

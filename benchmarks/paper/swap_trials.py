@@ -7,7 +7,6 @@ writes results/paper/swap-trials.json, which nbs/translation/bleu.ipynb plots.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from annotated_transformer.translation.bleu import (
     tokenize_13a,
 )
 from benchmarks.paper.newstest2017_bleu import read_lines
-from benchmarks.record import command_line, save
+from benchmarks.record import command_line, corpora, save
 
 PAIRS = [("uedin-nmt", "KIT"), ("SYSTRAN", "RWTH-nmt-ensemble")]
 TRIALS = 10_000
@@ -70,12 +69,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Toss the coins and write the record."""
     parser = command_line(__doc__)
     parser.parse_args(argv)
-    data = os.environ.get("ANNOTATED_TRANSFORMER_DATA")
-    if not data:
-        parser.error("set ANNOTATED_TRANSFORMER_DATA to the folder of the corpora")
+    data = corpora(parser)
     what = "approximate randomisation, newstest2017 German to English, 3004 sentences"
     found = {"what": what, "fields": FIELDS, "trials": TRIALS}
-    found |= {"edges": EDGES.round(2).tolist(), "pairs": swap_trials(Path(data))}
+    found |= {"edges": EDGES.round(2).tolist(), "pairs": swap_trials(data)}
     save("paper/swap-trials.json", found)
 
 
