@@ -95,8 +95,10 @@
       texts += `<text x="${x.toFixed(1)}" y="${y + 17}">${safe(label)}</text>`;
       return `<rect x="${(x - width / 2).toFixed(1)}" y="${y}" width="${width}" height="24" rx="5"/>`;
     };
-    const draw = ({ label, word, x, height, children }) => {
-      const y = floor - 46 * height, box = put(x, y, label, 9 * label.length + 14);
+    const top = (part, depth) => (part.children ? 8 + 46 * depth : floor);
+    const draw = (part, depth) => {
+      const { label, word, x, children } = part, y = top(part, depth);
+      const box = put(x, y, label, 9 * label.length + 14);
       if (!children) {
         seconds += box;
         texts += `<text x="${x.toFixed(1)}" y="${floor + 44}">${safe(word)}</text>`;
@@ -104,11 +106,11 @@
       }
       boxes += box;
       for (const child of children) {
-        lines += `<path d="M${x.toFixed(1)} ${y + 24} L${child.x.toFixed(1)} ${floor - 46 * child.height}"/>`;
-        draw(child);
+        lines += `<path d="M${x.toFixed(1)} ${y + 24} L${child.x.toFixed(1)} ${top(child, depth + 1)}"/>`;
+        draw(child, depth + 1);
       }
     };
-    roots.forEach(draw);
+    roots.forEach((root) => draw(root, 0));
     let [x, y] = [4, floor + 80];
     const label = (words) => { labels += `<text x="4" y="${y - 8}">${words}</text>`; };
     const chip = (token, group) => {
