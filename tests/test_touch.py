@@ -31,6 +31,7 @@ from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
 from annotated_transformer.translation.bleu import bleu, tokenize_13a
+from annotated_transformer.translation.repair import repair
 from benchmarks.model import (
     attention_arcs,
     beam_steps,
@@ -144,6 +145,27 @@ def test_bleu_is_pythons(pair):
     cut = [tokenize_13a(text) for text in pair]
     assert [found["words"], found["others"]] == [text.split() for text in cut]
     assert found["bleu"] == pytest.approx(bleu(*([text] for text in cut)))
+
+
+@needs_node
+def test_repairs_are_pythons():
+    rng = random.Random(1)
+    known = ["(S", "(X", "(Y", ")S", ")X", ")Y", *"ABCD"]
+    cases = [
+        (
+            rng.choices(known, k=rng.randrange(14)),
+            rng.choices("ABC", k=rng.randint(1, 6)),
+        )
+        for _ in range(300)
+    ]
+    kept = "it.repair(...it0).filter((each) => each.fate !== 'dropped')"
+    asked = f"{json.dumps(cases)}.map((it0) => {kept}.map(({{ token }}) => token))"
+    assert in_node("tree-brackets.js", asked) == [repair(*case) for case in cases]
+    asked = f"{json.dumps(cases)}.map((it0) => it.repair(...it0))"
+    for (written, _), row in zip(
+        cases, in_node("tree-brackets.js", asked), strict=True
+    ):
+        assert [each["token"] for each in row if each["fate"] != "added"] == written
 
 
 @needs_node
@@ -756,6 +778,35 @@ def test_a_translation_is_edited_and_scored(near):
     assert "no run of four" in write("<b>")
     assert window.run("document.querySelectorAll('bleu-bars b').length") == 0
     assert write(" ") == "Nothing is written yet: BLEU is 0."
+
+
+@needs_chromium
+def test_brackets_draw_a_tree_and_are_repaired(near):
+    window = near("tree-brackets", 390)
+    whole = "A tree, nothing to repair. 22 tokens over 8 words. The elephant wears the"
+    assert told(window, "tree-brackets").startswith(whole)
+    field = "document.querySelector('tree-brackets textarea')"
+
+    def write(text: str) -> str:
+        window.run(f"{field}.select()")
+        window.call("Input.insertText", text=text)
+        return told(window, "tree-brackets")
+
+    row = PARTS["tree-brackets"]["sentences"][0]["row"]
+    assert "Repaired: 0 added" in write(row.replace("(NP (NP DT", "(NP DT"))
+    assert told(window, "tree-brackets").endswith("The hunter wears the pajamas.")
+    unclosed = write(row.replace(")PP )NP", ")PP"))
+    assert unclosed.startswith("Repaired: 1 added") and "The elephant" in unclosed
+    assert write("<b> (<i>").startswith("Repaired: 8 added")
+    assert (
+        window.run("document.querySelectorAll('tree-brackets :is(b, i)').length") == 0
+    )
+    select = "document.querySelector('tree-brackets select')"
+    change = f"{select}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{select}.value = 1; {change}")
+    assert told(window, "tree-brackets").startswith("Repaired: 0 added")
+    label = "document.querySelector('tree-brackets .part svg').ariaLabel"
+    assert window.run(label).startswith("A tree. NP of NP of the, twenty-first (end of")
 
 
 @needs_chromium

@@ -35,5 +35,6 @@ from .sublayers import embedding as embedding
 from .sublayers import feed_forward as feed_forward
 from .sublayers import sinusoids as sinusoids
 from .tokenizer import learn_merges as learn_merges
+from .trees import linearise as linearise
 from .verdict import Verdict as Verdict
 from .whole import transformer as transformer
