@@ -1,4 +1,4 @@
-"""data/phrasebook: one meaning in six languages, held-out ones never in training, and a
+"""The phrasebook: one meaning in six languages, held-out ones never in training, and a
 source has one target.
 """
 
