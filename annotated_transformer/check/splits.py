@@ -7,7 +7,7 @@ from itertools import product
 from random import Random
 
 from ..data.phrasebook import SPLITS
-from ..data.phrasebook_patterns import PATTERNS, Phrase
+from ..data.phrasebook_patterns import PATTERNS, Pattern, Phrase
 from ..data.phrasebook_slots import CITIES
 from .verdict import Part, Wrong, call, check_of, described, require
 
@@ -60,7 +60,7 @@ def _split(part: Part, phrase: Phrase) -> str:
     return str(found)
 
 
-def _wordings(name: str) -> list:
+def _wordings(name: str) -> list[Pattern]:
     """The patterns whose only value is of this set."""
     return [each for each in PATTERNS if [it.name for it in each.values] == [name]]
 
@@ -117,10 +117,10 @@ def _shares(part: Part) -> None:
                 f"in 32, {SHARE:.1%}, should be: take the hash modulo 32, and one "
                 "remainder for each of the two."
             )
-    days = [Phrase(_wordings("day")[0], (date(2000, 1, 1) + timedelta(days=n),))
-            for n in range(366)]  # fmt: skip
+    pattern = _wordings("day")[0]
+    year = [date(2000, 1, 1) + timedelta(days=n) for n in range(366)]
     require(
-        any(_split(part, phrase) != "train" for phrase in days),
+        any(_split(part, Phrase(pattern, (day,))) != "train" for day in year),
         "Of the 366 days of a year none is held out: only patterns of fewer than 100 "
         "phrases are all for training.",
     )
