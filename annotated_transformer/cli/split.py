@@ -1,8 +1,9 @@
 """`split`: two files of one's own, cut into train, valid and test without leaks."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,27 +11,35 @@ from ..errors import UserError
 from .options import Out, app
 from .streams import echo
 
+if TYPE_CHECKING:
+    from ..data.own_split import OwnSplit
+
 Language = Annotated[
     str | None,
     typer.Option(help="Its language, such as en; the ending of its name if none."),
 ]
 
 
+Source = Annotated[Path, typer.Argument(help="A text file, a sentence a line.")]
+Target = Annotated[Path, typer.Argument(help="Its translation, line by line.")]
+HeldOut = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Pairs for valid, and as many for test; a tenth of all, and at most "
+        "1,000, if not named.",
+    ),
+]
+
+
 @app.command()
 def split(
-    source: Annotated[Path, typer.Argument(help="A text file, a sentence a line.")],
-    target: Annotated[Path, typer.Argument(help="Its translation, line by line.")],
+    source: Source,
+    target: Target,
     out: Out,
     src: Language = None,
     tgt: Language = None,
-    held_out: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Pairs for valid, and as many for test; a tenth of all, and at "
-            "most 1,000, if not named.",
-        ),
-    ] = None,
+    held_out: HeldOut = None,
 ) -> None:
     """Cut your own text into train, valid and test, before you train.
 
@@ -52,14 +61,21 @@ def split(
     size = held_out or min(1_000, max(1, len(pairs) // 10))
     found = split_own(pairs, langs, size)
     write_parts(found.parts, langs, out)
+    for line in report(found, out, langs):
+        echo(line)
+
+
+def report(found: "OwnSplit", out: Path, langs: tuple[str, str]) -> Iterator[str]:
+    """The sizes, what chance would have leaked, and the command that comes next."""
+    count = sum(map(len, found.parts.values()))
     sizes = ", ".join(f"{name} {len(part):,}" for name, part in found.parts.items())
-    echo(f"{len(pairs):,} pairs: {sizes}")
-    echo(
+    yield f"{count:,} pairs: {sizes}"
+    yield (
         f"of {found.drawn:,} pairs drawn at random, {found.leaked:,} "
         f"({found.leaked / found.drawn:.0%}) have a near copy among the rest; of these "
         "in test and valid, none"
     )
-    echo(
+    yield (
         f"next: annotated-transformer train {out}/train --valid {out}/valid "
         f"--src {langs[0]} --tgt {langs[1]}"
     )
