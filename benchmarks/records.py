@@ -26,7 +26,7 @@ QUICK = """
     paper.my_transformer paper.newstest2017_bleu paper.robustness paper.search_grid
     paper.similarity_bands paper.swap_trials paper.vocabulary promises.memory
     scale.recipe_dry_runs speed.ctranslate2 training.bugs training.diary
-    training.warm_up comparisons
+    training.own_text training.warm_up comparisons
     paper.ledger
 """.split()
 

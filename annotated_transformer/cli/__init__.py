@@ -14,7 +14,7 @@ from ..errors import UserError
 
 # Each adds its commands to `app`, in this order.
 # isort: off
-from . import train, translate, evaluate, inspect, models, plot  # noqa: F401
+from . import split, train, translate, evaluate, inspect, models, plot  # noqa: F401
 from . import check  # noqa: F401
 
 # isort: on

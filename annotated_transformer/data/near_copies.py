@@ -44,9 +44,13 @@ class NearCopies:
         order = sorted(words, key=lambda word: (self.counts[word], word))
         return order[: len(words) // 4 + 1]
 
-    def __contains__(self, words: frozenset[str]) -> bool:
+    def of(self, words: frozenset[str]) -> Iterator[frozenset[str]]:
+        """The sketches that are near copies of this one; some more than once."""
         others = (o for word in self.rarest(words) for o in self.by_word.get(word, ()))
-        return any(4 * len(words & other) >= 3 * len(words | other) for other in others)
+        return (o for o in others if 4 * len(words & o) >= 3 * len(words | o))
+
+    def __contains__(self, words: frozenset[str]) -> bool:
+        return any(True for _ in self.of(words))
 
 
 Pair = tuple[str, str]

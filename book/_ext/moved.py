@@ -7,6 +7,7 @@ MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
 MOVED = {
     "data/phrasebook": "data/pairs.html#meanings-cannot-leak",
     "training/averaging": f"training/trainer.html#{MEAN}",
+    "translation/translator": "api/translation.html",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
