@@ -29,6 +29,8 @@ from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
     hide,
+)
+from annotated_transformer.after.masked_texts import (
     mask_tokenizer,
     predictions,
     text_rows,
