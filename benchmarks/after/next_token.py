@@ -2,13 +2,13 @@
 
     python -m benchmarks.after.next_token
 
-The settings are those of the side `laptop` in results/after/language-model.jsonl, whose
-tokens are characters; here they are 1,000 byte pairs, and there is one seed. The model
-is measured on the last tenth of the text and writes with several settings, and the
-probability of each token after a prompt is kept.
+The settings are those of benchmarks/after/mask_twins.py, whose tokens are characters;
+here they are 1,000 byte pairs, and there is one seed. The model is measured on the last
+tenth of the text and writes with several settings, and the probability of each token
+after a prompt is kept.
 
 The text is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
-Takes three minutes of one core. Writes results/after/byte-pairs.json and
+Takes half a minute of one core. Writes results/after/byte-pairs.json and
 results/after/next-token.json, for the chapter on language models.
 """
 
@@ -26,12 +26,11 @@ from annotated_transformer.after.text_generation import (
 from annotated_transformer.data.text_tokenizer import byte_pairs
 from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.task import train_task
-from benchmarks.after.language_model import NAME, PLANS
+from benchmarks.after.mask_twins import CONFIG, TRAINING
 from benchmarks.record import command_line, save, save_line
 
 PLACE, NEXT = "after/byte-pairs.json", "after/next-token.json"
 VOCABULARY, SEED, PROMPTS = 1_000, 1, ("Give me my", "Wherefore art")
-CONFIG, TRAINING = PLANS["laptop"]
 HOW: dict[str, dict[str, Any]] = {
     "k = 1": {"top_k": 1},
     "T = 0.5": {"temperature": 0.5},
@@ -43,7 +42,7 @@ HOW: dict[str, dict[str, Any]] = {
 
 def trained() -> TextGenerator:
     """The model."""
-    known, held = load_text(NAME)
+    known, held = load_text("tiny-shakespeare")
     tokenizer = byte_pairs(known, VOCABULARY)
     torch.manual_seed(SEED)
     model = LanguageModel(replace(CONFIG, vocab_size=tokenizer.size))
@@ -56,7 +55,7 @@ def trained() -> TextGenerator:
 
 def measured(writer: TextGenerator) -> dict[str, Any]:
     """What the held-out text costs, and what the model is."""
-    known, held = load_text(NAME)
+    known, held = load_text("tiny-shakespeare")
     loss: Any = writer.measure(held)
     read = TRAINING.steps * TRAINING.batch * CONFIG.max_length
     return {
