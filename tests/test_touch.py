@@ -32,7 +32,6 @@ from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
 from annotated_transformer.translation.bleu import bleu, tokenize_13a
-from benchmarks.after import next_token
 from benchmarks.model import (
     attention_arcs,
     beam_steps,
@@ -215,7 +214,7 @@ def test_prices_are_pythons(p, eps):
 def test_what_is_drawn_from_is_pythons(knobs):
     """Of a real distribution, with temperature, top-k and top-p."""
     T, k, p = knobs
-    logs = load(next_token.NEXT)["prompts"][0]["log_probs"]
+    logs = load("after/next-token.json")["prompts"][0]["log_probs"]
     asked = json.dumps({"T": T, "k": k or 0, "p": p})
     found = in_node("next-token.js", f"it.chances({logs}, {asked})")
     expected = sampling_distribution(torch.tensor([logs]).double(), T, k, p)[0]
