@@ -21,7 +21,7 @@ from annotated_transformer.data import corpora as corpora_module
 from annotated_transformer.data import published_files
 from annotated_transformer.data.corpora import load_corpus, named_corpora, stream_pairs
 from annotated_transformer.data.near_copies import NearCopies, sketch
-from annotated_transformer.data.pairs import parallel_files, parallel_prefix
+from annotated_transformer.data.parallel_files import parallel_files, parallel_prefix
 from annotated_transformer.data.published_files import (
     DataFile,
     data_files,

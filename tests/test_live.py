@@ -661,13 +661,15 @@ def test_the_page_calls_doubtful_what_the_package_does():
 
 
 @needs_page
-def test_play_goes_up_the_figure_token_by_token(window):
+def test_play_goes_up_the_figure_for_the_word_in_view(window):
     window.run("Live.point({step: 7})")
-    slide(window, 26)
+    last = int(window.run("document.getElementById('live-way').max"))
+    slide(window, last - 2)
     window.run("document.getElementById('live-play').click()")
-    window.wait("document.getElementById('live-step-name').textContent === '9 of 9'")
-    window.run("document.getElementById('live-play').click()")
-    assert text_of(window, "play") == "Play"
+    assert text_of(window, "play") == "Stop"
+    window.wait("document.getElementById('live-play').textContent === 'Play'")
+    assert window.run("Number(document.getElementById('live-way').value)") == last
+    assert text_of(window, "step-name") == "8 of 9"
 
 
 @needs_page
@@ -750,20 +752,10 @@ def test_a_model_of_the_readers_own_runs_in_the_page(served, tmp_path):
         browser.wait(ANSWERED)
         assert "en to de" in text_of(browser, "own-model")
         assert text_of(browser, "output") == date
-        browser.call(
-            "Browser.setDownloadBehavior",
-            behavior="allow",
-            downloadPath=str(tmp_path),
-            **browser.context,
-        )
         heads = f"[...{INSIDE}.querySelectorAll('button')].map((each) => each.title)"
-        browser.run("document.getElementById('live-save-run').click()")
-        saved = tmp_path / "transformer-run.json"
+        saved = saved_run(browser, tmp_path)
         browser.wait(f"{heads}.every((each) => each.includes('without it'))")
         worth = browser.run(heads)
-        until = time.monotonic() + 60
-        while not saved.exists() and time.monotonic() < until:
-            time.sleep(0.05)
     spoiled = tmp_path / "spoiled.json"
     spoiled.write_text(saved.read_text("utf-8").replace('"looks"', '"x"'), "utf-8")
     with Browser() as friend:
@@ -782,12 +774,68 @@ def test_a_model_of_the_readers_own_runs_in_the_page(served, tmp_path):
         assert not [each for each in friend.requests if "model.packed" in each]
 
 
+def saved_run(browser: Browser, folder: Path) -> Path:
+    """The file that the button writes."""
+    browser.call(
+        "Browser.setDownloadBehavior",
+        behavior="allow",
+        downloadPath=str(folder),
+        **browser.context,
+    )
+    browser.run("document.getElementById('live-save-run').click()")
+    saved = folder / "transformer-run.json"
+    until = time.monotonic() + 60
+    while not saved.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return saved
+
+
+@needs_page
+def test_a_changed_run_is_saved_and_sent_as_it_was(served, tmp_path):
+    """A friend sees both translations, the switches and the code, which waits."""
+    waits = "document.getElementById('live-code-status').textContent.includes('press')"
+    with Browser() as browser:
+        browser.open(f"{served}live.html")
+        browser.run(ASK)
+        browser.wait(ANSWERED)
+        click(browser, "#live-no-positions")
+        without = text_of(browser, "changed-output")
+        browser.run("document.getElementById('live-edit').click()")
+        browser.wait("document.getElementById('live-code').value.includes('softmax')")
+        code = browser.run("document.getElementById('live-code').value")
+        code = code.replace("Math.sqrt(query.length)", "0.2")
+        type_in(browser, "code", code)
+        click(browser, "#live-code-run")
+        edited, effect = text_of(browser, "changed-output"), text_of(browser, "effect")
+        assert len({RIGHT, without, edited}) == 3
+        link, saved = browser.run("location.href"), saved_run(browser, tmp_path)
+    with Browser() as friend:
+        friend.open(f"{served}live.html")
+        friend.wait(f"document.getElementById('live-output').textContent === '{RIGHT}'")
+        choose_files(friend, saved)
+        assert text_of(friend, "output") == RIGHT
+        assert text_of(friend, "changed-output") == edited
+        assert text_of(friend, "effect") == effect
+        assert friend.run("document.getElementById('live-no-positions').checked")
+        friend.wait(waits)
+        assert not [each for each in friend.requests if "model.packed" in each]
+        friend.open(link)
+        friend.wait(ANSWERED)
+        assert text_of(friend, "changed-output") == without
+        friend.wait(waits)
+        assert friend.run("document.getElementById('live-code').value") == code
+        click(friend, "#live-code-run")
+        assert text_of(friend, "changed-output") == edited
+
+
 @needs_page
 def test_a_text_is_never_cut_and_no_stale_answer_stays(window):
     type_in(window, "source", "word " * 500)
     window.run(ASK)
     assert "2500 characters" in text_of(window, "status")
     assert window.run("document.getElementById('live-answers').hidden")
+    panels = "[...document.querySelectorAll('.live-panel')]"
+    assert window.run(f"{panels}.every((panel) => panel.hidden)")
     type_in(window, "source", "word " * 399)
     window.run(ASK)
     status = "document.getElementById('live-status').textContent"

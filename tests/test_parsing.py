@@ -12,20 +12,20 @@ from annotated_transformer.decoding.model_search import ModelSearch
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.translation.constrained import WellFormed
-from annotated_transformer.translation.parsing import (
+from annotated_transformer.translation.grammar import (
     PCFG,
-    Tree,
-    TreeVocabulary,
     binary_rules,
-    clean,
-    from_tokens,
-    is_well_formed,
-    parse,
     parse_with_grammar,
-    read_trees,
-    score_brackets,
-    to_tokens,
 )
+from annotated_transformer.translation.parsing import (
+    TreeVocabulary,
+    delinearise,
+    linearise,
+    parse,
+    score_brackets,
+)
+from annotated_transformer.translation.repair import is_well_formed, tree_of
+from annotated_transformer.translation.trees import Tree, clean, read_trees
 from benchmarks.paper import parsing as benchmark
 
 RAW = """( (S (NP-SBJ-1 (DT the) (NN cat) )
@@ -65,8 +65,9 @@ def test_brackets_that_do_not_fit_are_named(text, words):
 def test_tokens_and_back():
     one = tree(CLEAN)
     tokens = "(S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S".split()
-    assert to_tokens(one) == tokens
-    assert from_tokens(tokens, one.leaves()) == one
+    assert linearise(one) == tokens
+    assert delinearise(tokens, one.leaves()) == one
+    assert tree_of(tokens, one.leaves()) == one
     assert is_well_formed(tokens, one.leaves())
 
 
@@ -89,7 +90,7 @@ def test_tokens_and_back():
 )
 def test_repair_keeps_each_word_once_and_in_order(written, repaired):
     leaves = tree("(S (A a) (B b) (C c))").leaves()
-    assert str(from_tokens(written.split(), leaves)) == repaired
+    assert str(tree_of(written.split(), leaves)) == repaired
     assert not is_well_formed(written.split(), leaves)
 
 
@@ -99,7 +100,7 @@ def test_any_sequence_becomes_a_tree_over_the_sentence():
     known = ["(S", "(X", ")S", ")X", "A", "B"]
     for _ in range(500):
         places = torch.randint(len(known), (int(torch.randint(12, ())),))
-        found = from_tokens([known[i] for i in places], leaves)
+        found = tree_of([known[i] for i in places], leaves)
         assert found.leaves() == leaves
         assert list(read_trees(str(found))) == [found]
 
@@ -119,7 +120,7 @@ def test_score_by_hand():
     found = score_brackets([gold], [parsed])
     assert found.recall == 100 and found.precision == pytest.approx(600 / 7)
     assert found.f1 == pytest.approx(1200 / 13) and found.exact == 0
-    flat = from_tokens(["(S"], gold.leaves())
+    flat = tree_of(["(S"], gold.leaves())
     both = score_brackets([gold, gold], [gold, flat])
     assert both.precision == 100 and both.recall == pytest.approx(700 / 12)
     assert both.exact == 50
@@ -187,7 +188,7 @@ def test_vocabulary_pairs_and_a_search_without_training():
     pairs = vocabulary.pairs(trees)
     assert len(pairs) == 2 and pairs.src_lengths.tolist() == [6, 4]
     names = [vocabulary.tokens[i] for i in pairs[0][1]]
-    assert names == [*to_tokens(trees[0]), "</s>"]
+    assert names == [*linearise(trees[0]), "</s>"]
     assert vocabulary.encode(["XX"]) == [3, 2]
     size, sizes = (
         len(vocabulary.tokens),
@@ -199,7 +200,7 @@ def test_vocabulary_pairs_and_a_search_without_training():
     written = parse(ModelSearch(model), vocabulary, sentences, beam_size=2)
     for tokens, leaves in zip(written, sentences, strict=True):
         assert len(tokens) <= 306
-        assert from_tokens(tokens, leaves).leaves() == leaves
+        assert tree_of(tokens, leaves).leaves() == leaves
 
 
 class Guesses:
@@ -237,13 +238,13 @@ def test_a_constrained_parser_writes_nothing_but_trees(beam_size):
             )
         )
         assert all(map(is_well_formed, bound, sentences))
-        trees = map(from_tokens, bound, sentences)
+        trees = map(tree_of, bound, sentences)
         assert all(len(each.children) == 1 for each in trees)  # one root
         assert not any(map(is_well_formed, free, sentences))
 
 
 @pytest.mark.slow
-def test_the_sample_goes_into_tokens_and_back():
+def test_the_sample_goes_inlinearise_and_back():
     path = Path(os.environ.get("ANNOTATED_TRANSFORMER_DATA", "-"))
     path = path / "treebank" / "ptb-wsj-sample.mrg.gz"
     if not path.exists():
@@ -253,5 +254,5 @@ def test_the_sample_goes_into_tokens_and_back():
     assert len(trees) == 3914 and None not in trees
     for one in trees[::5]:
         assert one.label == "TOP"
-        assert from_tokens(to_tokens(one), one.leaves()) == one
+        assert tree_of(linearise(one), one.leaves()) == one
     assert score_brackets(trees, trees).f1 == 100

@@ -1,4 +1,4 @@
-"""data/phrasebook: one meaning in six languages, held-out ones never in training, and a
+"""The phrasebook: one meaning in six languages, held-out ones never in training, and a
 source has one target.
 """
 
@@ -9,14 +9,8 @@ from itertools import islice
 
 import pytest
 
-from annotated_transformer.data.phrasebook import (
-    PATTERNS,
-    SPLITS,
-    Phrase,
-    meanings,
-    phrasebook,
-    split_of,
-)
+from annotated_transformer.data.pairs import split_of
+from annotated_transformer.data.phrasebook import SPLITS, meanings, phrasebook
 from annotated_transformer.data.phrasebook_grammar import (
     LANGUAGES,
     cldr_date,
@@ -28,6 +22,7 @@ from annotated_transformer.data.phrasebook_grammar import (
     things,
     year_words,
 )
+from annotated_transformer.data.phrasebook_patterns import PATTERNS, Phrase
 from annotated_transformer.data.phrasebook_slots import (
     COUNTRIES,
     NAMED_LANGUAGES,

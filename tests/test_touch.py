@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from browser import CHROMIUM, Browser
 from small_page import small_page
 
 from annotated_transformer.data.batching import cut_points, padding_share
+from annotated_transformer.data.pairs import split_of
+from annotated_transformer.data.phrasebook_grammar import LANGUAGES
+from annotated_transformer.data.phrasebook_patterns import PATTERNS, Phrase
 from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
 from annotated_transformer.decoding.search import sampling_distribution
 from annotated_transformer.model.attention import attention
@@ -32,6 +36,7 @@ from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
 from annotated_transformer.translation.bleu import bleu, tokenize_13a
+from annotated_transformer.translation.repair import repair
 from benchmarks.model import (
     attention_arcs,
     beam_steps,
@@ -145,6 +150,27 @@ def test_bleu_is_pythons(pair):
     cut = [tokenize_13a(text) for text in pair]
     assert [found["words"], found["others"]] == [text.split() for text in cut]
     assert found["bleu"] == pytest.approx(bleu(*([text] for text in cut)))
+
+
+@needs_node
+def test_repairs_are_pythons():
+    rng = random.Random(1)
+    known = ["(S", "(X", "(Y", ")S", ")X", ")Y", *"ABCD"]
+    cases = [
+        (
+            rng.choices(known, k=rng.randrange(14)),
+            rng.choices("ABC", k=rng.randint(1, 6)),
+        )
+        for _ in range(300)
+    ]
+    kept = "it.repair(...it0).filter((each) => each.fate !== 'dropped')"
+    asked = f"{json.dumps(cases)}.map((it0) => {kept}.map(({{ token }}) => token))"
+    assert in_node("tree-brackets.js", asked) == [repair(*case) for case in cases]
+    asked = f"{json.dumps(cases)}.map((it0) => it.repair(...it0))"
+    for (written, _), row in zip(
+        cases, in_node("tree-brackets.js", asked), strict=True
+    ):
+        assert [each["token"] for each in row if each["fate"] != "added"] == written
 
 
 @needs_node
@@ -808,6 +834,35 @@ def test_a_translation_is_edited_and_scored(near):
 
 
 @needs_chromium
+def test_brackets_draw_a_tree_and_are_repaired(near):
+    window = near("tree-brackets", 390)
+    whole = "A tree, nothing to repair. 22 tokens over 8 words. The elephant wears the"
+    assert told(window, "tree-brackets").startswith(whole)
+    field = "document.querySelector('tree-brackets textarea')"
+
+    def write(text: str) -> str:
+        window.run(f"{field}.select()")
+        window.call("Input.insertText", text=text)
+        return told(window, "tree-brackets")
+
+    row = PARTS["tree-brackets"]["sentences"][0]["row"]
+    assert "Repaired: 0 added" in write(row.replace("(NP (NP DT", "(NP DT"))
+    assert told(window, "tree-brackets").endswith("The hunter wears the pajamas.")
+    unclosed = write(row.replace(")PP )NP", ")PP"))
+    assert unclosed.startswith("Repaired: 1 added") and "The elephant" in unclosed
+    assert write("<b> (<i>").startswith("Repaired: 8 added")
+    assert (
+        window.run("document.querySelectorAll('tree-brackets :is(b, i)').length") == 0
+    )
+    select = "document.querySelector('tree-brackets select')"
+    change = f"{select}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    window.run(f"{select}.value = 1; {change}")
+    assert told(window, "tree-brackets").startswith("Repaired: 0 added")
+    label = "document.querySelector('tree-brackets .part svg').ariaLabel"
+    assert window.run(label).startswith("A tree. NP of NP of the, twenty-first (end of")
+
+
+@needs_chromium
 def test_a_beam_is_stepped_through(near):
     window = near("beam-steps")
     assert told(window, "beam-steps") == "Step 3 of 8. Nothing has ended yet."
@@ -1005,3 +1060,74 @@ def test_who_looks_for_the_mistake_is_told_and_counted(near):
     assert told(window, "error-cards").endswith(" of 12 found.)")
     window.run("document.querySelector('error-cards [name=next]').click()")
     assert told(window, "error-cards") == "Card 1 of 12."
+
+
+# -- a lost line, and the days that are held out ---------------------------------------
+
+
+@needs_node
+def test_a_lost_line_shifts_the_pairs_below_it():
+    lines = [{"english": str(i), "german": str(i)} for i in range(8)]
+    one = {"lines": lines, "lost": {"german": [1]}}
+    both = {"lines": lines, "lost": {"german": [1], "english": [5]}}
+    found = in_node("lost-line.js", f"it.pairs({json.dumps(one)})")
+    assert found == [[0, 0], *([i, i + 1] for i in range(1, 7)), [7, None]]
+    assert in_node("lost-line.js", f"it.told({json.dumps(one)})") == (
+        "8 English lines, 7 German lines; 1 of 7 pairs is right."
+    )
+    found = in_node("lost-line.js", f"it.pairs({json.dumps(both)})")
+    assert [a == b for a, b in found] == [True] + 4 * [False] + 2 * [True]
+
+
+@needs_chromium
+def test_lines_are_lost_on_the_open_side_and_put_back(near):
+    window = near("lost-line")
+    whole = "8 English lines, 8 German lines; 8 of 8 pairs are right."
+    assert told(window, "lost-line") == whole
+    buttons = "[...document.querySelectorAll('lost-line [data-side]')]"
+    sides = window.run(f"{buttons}.map((e) => e.dataset.side)")
+    assert sides == 8 * ["german"]
+    window.run(f"{buttons}[1].click()")
+    assert told(window, "lost-line").endswith("; 1 of 7 pairs is right.")
+    assert window.run("document.activeElement.name") == "back"
+    press(window, " ")
+    assert told(window, "lost-line") == whole
+
+
+@needs_node
+def test_the_days_are_the_phrasebooks():
+    """Each day's words in six languages, and its split."""
+    state = PARTS["held-out-days"]
+    pattern = next(each for each in PATTERNS if each.texts["en"] == "{day_in_words}")
+    days = [date(2000, 1, 1) + timedelta(days=n) for n in range(366)]
+    asked = ", ".join(
+        f"[it.said(s, {day.month - 1}, {day.day - 1}),"
+        f" it.split(s, {day.month - 1}, {day.day - 1})]"
+        for day in days
+    )
+    given = json.dumps(state)
+    found = in_node("held-out-days.js", f"((s) => [{asked}])({given})")
+    for day, (said, letter) in zip(days, found, strict=True):
+        phrase = Phrase(pattern, (day,))
+        assert said == {each: phrase.say(each) for each in LANGUAGES}
+        assert letter == {"test": "t", "val": "v", "train": "."}[split_of(phrase)]
+
+
+@needs_chromium
+def test_a_day_is_chosen_by_its_name_and_by_its_square(near):
+    window = near("held-out-days", 390)
+    assert told(window, "held-out-days").startswith(
+        "“the twenty-first of March” is in the test"
+    )
+    month = "document.querySelector('held-out-days [name=month]')"
+    change = f"{month}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+    window.run(f"{month}.value = 11; {change}")
+    assert "twenty-first of December” is in training" in told(window, "held-out-days")
+    square = "document.querySelector('held-out-days .part [data-at=\"11 23\"]')"
+    click = "dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    window.run(f"{square}.{click}")
+    assert "twenty-fourth of December” is in validation" in told(
+        window, "held-out-days"
+    )
+    wide = window.run("document.querySelector('.touch:has(held-out-days)').scrollWidth")
+    assert wide <= 390

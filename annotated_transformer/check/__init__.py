@@ -26,6 +26,7 @@ from .learning import smoothed_cross_entropy as smoothed_cross_entropy
 from .learning import training_step as training_step
 from .optimizer import adam_step as adam_step
 from .optimizer import noam as noam
+from .splits import split_of as split_of
 from .stacks import decoder as decoder
 from .stacks import decoder_layer as decoder_layer
 from .stacks import encoder as encoder
@@ -35,5 +36,6 @@ from .sublayers import embedding as embedding
 from .sublayers import feed_forward as feed_forward
 from .sublayers import sinusoids as sinusoids
 from .tokenizer import learn_merges as learn_merges
+from .trees import linearise as linearise
 from .verdict import Verdict as Verdict
 from .whole import transformer as transformer

@@ -132,7 +132,7 @@ def test_pairs(
 ) -> Pairs:
     """The pairs to evaluate on: a named corpus's split, or two files."""
     from ..data.corpora import load_corpus
-    from ..data.pairs import parallel_files
+    from ..data.parallel_files import parallel_files
 
     if corpus is not None and source is None and reference is None:
         languages = translator.tokenizer.src_lang, translator.tokenizer.tgt_lang

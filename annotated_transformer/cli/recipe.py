@@ -90,7 +90,7 @@ def training_pairs(
     prefix, own files.
     """
     from ..data.corpora import load_corpus
-    from ..data.pairs import parallel_prefix
+    from ..data.parallel_files import parallel_prefix
 
     if valid is None:
         train, dev = (

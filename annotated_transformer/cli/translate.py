@@ -150,7 +150,7 @@ def score(
 
     `annotated-transformer score --files test.en test.de -m averaged`
     """
-    from ..data.pairs import parallel_files
+    from ..data.parallel_files import parallel_files
 
     for side in [] if files else [source, target]:
         validate_text(side, "--files reads its lines")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import UserError, nearest
 from .near_copies import split_pairs
-from .pairs import parallel_files
+from .parallel_files import parallel_files
 from .published_files import DataFile, data_files, find_file
 
 

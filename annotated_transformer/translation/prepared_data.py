@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data.bpe_dropout import BPEDropout
 from ..data.pair_tokenizer import PairTokenizer
-from ..data.pairs import ParallelFiles
+from ..data.parallel_files import ParallelFiles
 from ..data.tokenized_pairs import TokenizedPairs
 from ..data.tokenizer import train_tokenizer
 from ..errors import UserError, check_kind

@@ -1,51 +1,31 @@
-"""Count the English words in each sentence of the named corpora, and how much of a
-random test set of Tatoeba is known from training.
+"""Two measures of Tatoeba's English and German pairs: how much of a random test set is
+known from training, and how many right answers a sentence has.
 
     python -m benchmarks.paper.corpora
 
-Takes two minutes and writes results/paper/corpora.json, which nbs/data/pairs.ipynb
-draws. The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
-holds them.
+Takes a minute and writes results/paper/corpora.json, which nbs/data/pairs.ipynb shows.
+The pairs are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds
+them.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from random import Random
 
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.near_copies import NearCopies, sketch
+from annotated_transformer.translation.scores import scores
 from benchmarks.record import command_line, save
 
-TALKS = "dev2010 tst2010 tst2011 tst2012 tst2013 tst2014 tst2015".split()
-CORPORA = {
-    "Tatoeba": ("tatoeba", ["all"]),
-    "Multi30k": ("multi30k", ["train"]),
-    "newstest2014": ("wmt14", ["test"]),
-    "IWSLT 2017, talks of 2010–2015": ("iwslt17", TALKS),
-    "IWSLT 2014, valid": ("iwslt14", ["valid"]),
-}
+Pairs = list[tuple[str, str]]
+ALIKE = "Go away.", "Beat it."  # two that share no word and many a translation
 
 
-def count(name: str, splits: list[str]) -> dict:
-    """Pairs, mean length, and the number of sentences of each length."""
-    lengths = Counter(
-        len(en.split())
-        for split in splits
-        for en, _ in load_corpus(name, split, "en", "de")
-    )
-    pairs = sum(lengths.values())
-    return {
-        "pairs": pairs,
-        "mean": sum(length * number for length, number in lengths.items()) / pairs,
-        "lengths": [lengths[n] for n in range(max(lengths) + 1)],
-    }
-
-
-def leaks(held: int = 1_692) -> dict:
-    """Of so many pairs of Tatoeba at random: how many have a side that the rest has,
-    letter for letter and as a near copy.
+def leaks(pairs: Pairs, held: int = 1_692) -> dict:
+    """Of so many pairs at random: how many have a side that the rest has, letter for
+    letter and as a near copy.
     """
-    pairs = list(load_corpus("tatoeba", "all", "en", "de"))
+    pairs = pairs.copy()
     Random(0).shuffle(pairs)
     test, train = pairs[:held], pairs[held:]
     same, near = set(), set()
@@ -57,22 +37,40 @@ def leaks(held: int = 1_692) -> dict:
     return {"held out": held, "same text": len(same), "near copy": len(near)}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Count every corpus and write the record."""
-    command_line(__doc__).parse_args(argv)
-    found = {label: count(*where) for label, where in CORPORA.items()}
-    leaked = leaks()
-    save(
-        "paper/corpora.json",
-        {
-            "counted": "English words between spaces",
-            "corpora": found,
-            "at random": leaked,
+def answers(pairs: Pairs) -> dict:
+    """How many German translations the English sentences have, and BLEU of one of them
+    against another, drawn for each that has several.
+    """
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for english, german in pairs:
+        found[english][german] = None
+    several = {each: list(texts) for each, texts in found.items() if len(texts) > 1}
+    most = max(several, key=lambda each: len(several[each]))
+    draw = Random(0)
+    sides = zip(*(draw.sample(texts, 2) for texts in several.values()), strict=True)
+    bleu = scores(*map(list, sides), "de")[0]
+    return {
+        "English sentences": len(found),
+        "with several translations": len(several),
+        "of": {each: several[each] for each in (most, *ALIKE)},
+        "one against another": {
+            "bleu": round(bleu.value, 1),
+            "signature": bleu.signature,
         },
-    )
-    for label, corpus in found.items():
-        print(f"{label}: {corpus['pairs']:,} pairs, {corpus['mean']:.1f} words")
-    print(f"Tatoeba at random: {leaked}")
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure both and write the record."""
+    command_line(__doc__).parse_args(argv)
+    pairs = list(load_corpus("tatoeba", "all", "en", "de"))
+    record = {
+        "pairs": len(pairs),
+        "at random": leaks(pairs),
+        "answers": answers(pairs),
+    }
+    save("paper/corpora.json", record)
+    print(record)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m benchmarks.paper.parsing [--workers 2]
     python -m benchmarks.paper.parsing --longer 1 2 3
+    python -m benchmarks.paper.parsing --shorter 1 2 3
 
 Needs treebank/ptb-wsj-sample.mrg.gz (3,914 trees) below ANNOTATED_TRANSFORMER_DATA. By
 their order, the first 3,314 trees are for training, the next 300 for validation, the
@@ -14,9 +15,11 @@ label below the same label; copies of more than sixty words are left out. Rates 
 tuned as benchmarks/after/studies.py says, by runs of a third of the updates; each of
 three seeds parses the test part greedily and with the paper's beam, constrained to
 trees or free and repaired. With --longer the second side makes three times the updates,
-from these seeds. Each worker has one thread; times are processor seconds. Adds a line
-for each run to results/paper/parsing.jsonl, which nbs/translation/parsing.ipynb shows.
-Takes two hours of one core, and with --longer half an hour more for each seed.
+from these seeds; with --shorter a tenth, and a third. Sentences of our own, tagged by
+hand, are parsed by the grammar, and greedily by the shorter runs. Each worker has one
+thread; times are processor seconds. Adds a line for each run to
+results/paper/parsing.jsonl, which nbs/translation/parsing.ipynb shows. Takes two hours
+of one core, with --longer half an hour more for each seed, with --shorter ten minutes.
 """
 
 import gzip
@@ -26,6 +29,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +48,34 @@ from annotated_transformer.training.sentence_pairs import (
     validation_loss,
 )
 from annotated_transformer.translation.constrained import WellFormed
+from annotated_transformer.translation.grammar import PCFG, parse_with_grammar
 from annotated_transformer.translation.parsing import (
-    PCFG,
-    Tree,
     TreeVocabulary,
-    clean,
-    from_tokens,
-    is_well_formed,
+    linearise,
     parse,
-    parse_with_grammar,
-    read_trees,
     score_brackets,
 )
+from annotated_transformer.translation.repair import is_well_formed, tree_of
+from annotated_transformer.translation.trees import Tree, clean, read_trees
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.record import add_run, command_line, read_runs
 
 FILE, PLACE = "treebank/ptb-wsj-sample.mrg.gz", "paper/parsing.jsonl"
 TRAINING, VALIDATION, WARMUP, D_MODEL = 3_314, 300, 200, 128
 UPDATES, OF_TRIALS, RATES = 9_000, 3_000, (1.5e-3, 3e-3, 6e-3)
-LONGER = 3 * UPDATES
+OTHER_UPDATES = {"longer": (3 * UPDATES,), "shorter": (UPDATES // 10, OF_TRIALS)}
 ORDERS = (0, 1, 2)  # of the grammar
 COPIES, SHARE, LONGEST = 9, 0.1, 60
 SIDES: dict[str, tuple[str, ...]] = {"as they are": (), "exchanged": ("exchanged",)}
 STUDIES = {"parsing": Study(SIDES, RATES, UPDATES)}
 BEAMS = {"greedy": 1, "beam": 21}
+OWN = {
+    "the twenty-first of March": "DT JJ IN NNP",
+    "I shot an elephant in my pajamas.": "PRP VBD DT NN IN PRP$ NNS .",
+    "I see the girl with a telescope.": "PRP VBP DT NN IN DT NN .",
+    "The horse raced past the barn fell.": "DT NN VBN IN DT NN VBD .",
+    "Time flies like an arrow.": "NN VBZ IN DT NN .",
+}
 Phrases = dict[tuple[str, str], list[Tree]]
 
 
@@ -96,7 +104,7 @@ def by_grammar(
             found = parse_with_grammar(plain, leaves)
         if not found:
             without["flat"] += 1
-            found = from_tokens([], leaves)
+            found = tree_of([], leaves)
         parsed.append(found)
     return without | {
         "symbols": len(grammar.names),
@@ -152,11 +160,16 @@ def by_transformer(
     sentences = [tree.leaves() for tree in test]
     written = parse(engine, vocabulary, sentences, beam)
     both = list(zip(written, sentences, strict=True))
-    parsed = [from_tokens(*each) for each in both]
+    parsed = [tree_of(*each) for each in both]
     return asdict(score_brackets(test, parsed)) | {
         "well_formed": 100 * sum(is_well_formed(*each) for each in both) / len(both),
         "seconds": round(time.process_time() - begun, 1),
     }
+
+
+def own_leaves() -> list[list[Tree]]:
+    """The tags of our own sentences."""
+    return [[Tree(tag, word=tag) for tag in tags.split()] for tags in OWN.values()]
 
 
 def phrases_of(trees: Sequence[Tree]) -> Phrases:
@@ -218,6 +231,9 @@ def run(case: Case, updates: int = UPDATES) -> Case:
             parsed = by_transformer(ways[way], vocabulary, test, beam)
             found[f"{way}, {name}"] = parsed
             found[f"f1, {way}, {name}"] = parsed["f1"]
+    if not trial:
+        own = parse(ModelSearch(ways["repaired"]), vocabulary, own_leaves(), 1)
+        found["own"] = dict(zip(OWN, map(" ".join, own), strict=True))
     return found | {"trees": len(trees)}
 
 
@@ -233,35 +249,50 @@ def count_grammars() -> None:
     tried = {order: by_grammar(train, valid, order) for order in ORDERS}
     best = max(ORDERS, key=lambda order: tried[order]["test"]["f1"])
     test = trees[TRAINING + VALIDATION :]
-    flat = [from_tokens(["(S"], tree.leaves()) for tree in test]
+    flat = [tree_of(["(S"], tree.leaves()) for tree in test]
     found = by_grammar(train, test, best) | {"trivial": score_brackets(test, flat).f1}
     validated = {str(order): each["test"]["f1"] for order, each in tried.items()}
     about = {"study": "grammar", "side": "grammar", "order": best, "tried": validated}
     add_run(PLACE, about | found)
 
 
-def run_longer(seeds: Sequence[int]) -> None:
-    """Runs of the exchanged trees with more updates, at the rate that won."""
+def parse_own() -> None:
+    """What the grammar makes of our own sentences."""
+    if any(each["study"] == "own" for each in read_runs(PLACE)):
+        return
+    grammar, found = PCFG(treebank()[:TRAINING]), {}
+    for text, leaves in zip(OWN, own_leaves(), strict=True):
+        tree = parse_with_grammar(grammar, leaves)
+        found[text] = " ".join(linearise(tree)) if tree else None
+    add_run(PLACE, {"study": "own", "side": "grammar", "own": found})
+
+
+def run_others(study: str, seeds: Sequence[int]) -> None:
+    """Runs of the exchanged trees with more or fewer updates, at the rate that won."""
     torch.set_num_threads(1)
     runs = [each for each in read_runs(PLACE) if each["side"] == "exchanged"]
     (rate,) = {each["rate"] for each in runs if each["seed"] != TUNING_SEED}
-    there = {each["seed"] for each in runs if each["study"] == "longer"}
-    for seed in (seed for seed in seeds if seed not in there):
-        case = {"study": "longer", "side": "exchanged", "rate": rate, "seed": seed}
-        add_run(PLACE, case | run(case, LONGER))
+    there = {(each["updates"], each["seed"]) for each in runs if each["study"] == study}
+    for updates, seed in product(OTHER_UPDATES[study], seeds):
+        if (updates, seed) not in there:
+            case = {"study": study, "side": "exchanged", "rate": rate, "seed": seed}
+            add_run(PLACE, case | run(case, updates))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Make the runs that are missing."""
     parser = command_line(__doc__)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--longer", type=int, nargs="+", metavar="SEED", default=[])
-    asked = parser.parse_args(argv)
-    if asked.longer:
-        run_longer(asked.longer)
-    else:
+    for study in OTHER_UPDATES:
+        parser.add_argument(f"--{study}", type=int, nargs="+", metavar="SEED")
+    asked = vars(parser.parse_args(argv))
+    others = {study: asked[study] for study in OTHER_UPDATES if asked[study]}
+    for study, seeds in others.items():
+        run_others(study, seeds)
+    if not others:
         count_grammars()
-        run_missing(PLACE, STUDIES, run, asked.workers)
+        parse_own()
+        run_missing(PLACE, STUDIES, run, asked["workers"])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import numpy as np
 
 from annotated_transformer.data.batching import padding_share, token_batches
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
-from annotated_transformer.data.pairs import parallel_prefix
+from annotated_transformer.data.parallel_files import parallel_prefix
 from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer

@@ -19,7 +19,7 @@ import torch
 
 from annotated_transformer.cli.dry_run import try_recipe
 from annotated_transformer.data.corpora import load_corpus
-from annotated_transformer.data.pairs import parallel_files
+from annotated_transformer.data.parallel_files import parallel_files
 from annotated_transformer.data.published_files import data_files, find_file
 from annotated_transformer.training.recipes import Recipe, recipe, recipes
 from benchmarks.measure import alone

@@ -168,6 +168,13 @@ def chapter(notebook: dict, where: str) -> dict:
     return {**notebook, "cells": cells}
 
 
+def chapter_text(text: str, where: str) -> str:
+    """A notebook file's text as the book shows and runs it."""
+    direct_dependencies.cache_clear()
+    lazy_names.cache_clear()
+    return json.dumps(chapter(json.loads(text), where))
+
+
 def code_cell(source: str, metadata: dict) -> dict:
     """A cell of code that has not run."""
     fresh = {"cell_type": "code", "outputs": [], "execution_count": None}
@@ -195,9 +202,7 @@ def own_kernel_profile(app) -> None:
 def read_chapter(app, docname: str, source: list[str]) -> None:
     """Sphinx event: rewrite a notebook's text before it is parsed."""
     if str(app.env.doc2path(docname)).endswith(".ipynb"):
-        direct_dependencies.cache_clear()
-        lazy_names.cache_clear()
-        source[0] = json.dumps(chapter(json.loads(source[0]), docname))
+        source[0] = chapter_text(source[0], docname)
 
 
 def setup(app):

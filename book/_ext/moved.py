@@ -4,7 +4,10 @@ from html import escape
 from pathlib import Path
 
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
-MOVED = {"training/averaging": f"training/trainer.html#{MEAN}"}
+MOVED = {
+    "data/phrasebook": "data/pairs.html#meanings-cannot-leak",
+    "training/averaging": f"training/trainer.html#{MEAN}",
+}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -28,16 +28,27 @@
     at("edit-panel").hidden = false;
   }
 
+  // Code that came with a link or a saved run is shown, and waits.
+  Live.offer = async (part, code) => {
+    if (![...at("part").options].some(({ value }) => value === part)) return;
+    Live.offered = { part, code };
+    at("part").value = part;
+    await choose();
+    at("code").value = code;
+    at("code-status").textContent = "This code came along, and hasn't run: read it, then press Run.";
+  };
+
   async function runCode() {
     at("code-status").textContent = "Running …";
-    const code = original.replace(source(chosen()), () => at("code").value);
+    const part = chosen(), text = at("code").value;
+    const code = original.replace(source(part), () => text);
     let made, timer;
     try {
       await Live.open();
       made = await Live.withModel(Live.files(), code);
       timer = setTimeout(made.stop, WAIT, "it takes too long, and was stopped");
       await made.ask("translate", { text: at("source").value }); // before it counts
-      use(made);
+      use({ ...made, part, code: text });
       at("code-status").textContent = "Running your code: see “With your changes”.";
     } catch (error) {
       if (made) made.stop();
@@ -51,6 +62,7 @@
   function use(made) {
     if (Live.edited) Live.edited.stop("other code runs now");
     Live.edited = made;
+    Live.offered = null;
     return Live.run();
   }
 
@@ -75,9 +87,10 @@
       const json = async (name) => JSON.parse(await files[name].text());
       const [config, text, tokenizer] = await Promise.all(NEEDED.slice(1).map(json));
       savedRun.checkConfig(config);
-      if (!config.shared_vocab || config.positions !== "sinusoidal" || text.moses)
-        throw new Error("this page knows one shared vocabulary, the paper's positions, and no "
-          + "Moses");
+      if (!config.shared_vocab) throw new Error("it has two vocabularies, this page takes one");
+      if (config.positions !== "sinusoidal")
+        throw new Error(`its positions are ${config.positions}, this page has the paper's`);
+      if (text.moses) throw new Error("its text is cut by Moses' rules, which this page lacks");
       if (!text.joint && !files[SECOND]) throw new Error(`choose ${SECOND} as well`);
       const target = text.joint ? tokenizer : await json(SECOND);
       const found = { weights: files[NEEDED[0]],

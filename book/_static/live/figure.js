@@ -19,6 +19,7 @@
   };
   const LOOKS = { "enc-attention": "encoder", "dec-attention": "decoder",
     "cross-attention": "cross" };
+  const PAUSE = 1000; // milliseconds at a box, long enough to read its line
   let way = [], spot = 0, head = 0, playing = null;
 
   // The way of the data: up the encoder, layer by layer, then up the decoder.
@@ -135,21 +136,13 @@
     return canvas;
   }
 
-  // -- Play: up the encoder once, then up the decoder for each token ----------------------
+  // -- Play: up the encoder, then up the decoder for the word in view ---------------------
 
   function play() {
     if (playing) return stop();
     at("play").textContent = "Stop";
-    if (spot === way.length - 1) {
-      Live.point({ step: 0 });
-      go(0);
-    }
-    playing = setInterval(() => {
-      if (spot < way.length - 1) return go(spot + 1);
-      if (Live.place.step === Live.shown.target.length - 1) return stop();
-      Live.point({ step: Live.place.step + 1 });
-      return go(way.findIndex(([box]) => box === "tgt-embedding"));
-    }, 350);
+    if (spot === way.length - 1) go(0);
+    playing = setInterval(() => (spot < way.length - 1 ? go(spot + 1) : stop()), PAUSE);
     return undefined;
   }
 

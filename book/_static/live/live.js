@@ -32,7 +32,9 @@
     setConfig(worker.config);
     at("changed").hidden = !isChanged();
     if (isChanged()) {
-      at("changed-output").textContent = "";
+      ["changed-output", "changed-source", "effect"].forEach((id) => {
+        at(id).textContent = "";
+      });
       best = await translate(turn, "changed-output", changed, { text, options: options(),
         switches: switches(), seed: checked("shuffled") ? seed : 0 });
       if (!best) return false;
@@ -68,6 +70,13 @@
     at("copied").textContent = "";
   }
 
+  // No panel shows another sentence than the one that was asked for.
+  Live.clear = () => {
+    document.querySelectorAll(".live-panel").forEach((panel) => { panel.hidden = true; });
+    document.querySelectorAll(".live-wait").forEach((line) => { line.hidden = false; });
+    at("share").hidden = true;
+  };
+
   function setConfig(config) {
     const other = Live.config && (Live.config.h !== config.h || Live.config.N !== config.N);
     Live.config = config;
@@ -80,9 +89,12 @@
   async function value() {
     const { shown, worker } = Live;
     const { ids, answer } = shown;
+    if (!shown.worth) at("worth").textContent = "Working out what each head is worth …";
     shown.worth ||= await (worker || await Live.open()).ask("worth",
       { ids, answer, switches: switches() }).catch(() => null); // its code was taken back
-    if (shown.worth && Live.shown === shown) at("attention").value(shown.worth);
+    if (Live.shown !== shown) return;
+    at("worth").textContent = "";
+    if (shown.worth) at("attention").value(shown.worth);
   }
 
   // The head in view, and all heads of its layer.
@@ -122,23 +134,27 @@
       && !(Number(head) >= Live.config.h);
   }
 
-  // The page's address with #s=SENTENCE&off=no-scale,cross.2.0&beam=4&alpha=0.6
-  function link() {
-    const state = new URLSearchParams({ s: at("source").value });
-    const parts = [...BOXES.filter(checked), ...off];
+  // What is changed, as an address has it: off=no-scale,cross.2.0&beam=4&alpha=0.6
+  function settings() {
+    const state = new URLSearchParams(), parts = [...BOXES.filter(checked), ...off];
     if (parts.length) state.set("off", parts.join(","));
     if (checked("shuffled")) state.set("seed", seed);
     for (const [key, id] of Object.entries(RANGES))
       if (at(id).value !== at(id).defaultValue) state.set(key, at(id).value);
+    const { part, code } = Live.edited || Live.offered || {};
+    if (code) [["part", part], ["code", code]].forEach((pair) => state.set(...pair));
+    return state;
+  }
+
+  function link() {
+    const state = new URLSearchParams([["s", at("source").value], ...settings()]);
     return `${location.href.split("#")[0]}#${state}`;
   }
 
-  // A browser keeps a range within its bounds, and the text is shown as text alone.
-  function follow() {
-    const state = new URLSearchParams(location.hash.slice(1));
-    if (!state.get("s")) return false;
+  // A browser keeps a range within its bounds, the text is shown as text alone, and code
+  // waits until the reader runs it.
+  function settle(state) {
     const parts = (state.get("off") || "").split(",");
-    at("source").value = state.get("s");
     BOXES.forEach((id) => { at(id).checked = parts.includes(id); });
     off.clear();
     parts.filter(has).forEach((part) => off.add(part));
@@ -147,9 +163,26 @@
     seed = Number(/^\d{1,9}$/.exec(state.get("seed")) || 1) || 1;
     for (const [key, id] of Object.entries(RANGES))
       at(id).value = state.get(key) || at(id).defaultValue;
-    changed();
+    name();
+    Live.offered = null;
+    if (state.get("code")) Live.offer(state.get("part"), state.get("code"));
+  }
+
+  function follow() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    if (!state.get("s")) return false;
+    at("source").value = state.get("s");
+    settle(state);
+    run();
     return true;
   }
+
+  // The changes in words.
+  const changes = () => [
+    ...BOXES.filter(checked).map((id) => at(id).labels[0].textContent.trim()),
+    ...(off.size ? [`off: ${[...off].join(", ")}`] : []),
+    `beam ${at("beam-size").value}`, `α ${at("alpha").value}`,
+    ...(Live.edited ? [`edited: ${Live.edited.part}`] : [])].join("; ");
 
   async function copy() {
     try {
@@ -161,7 +194,8 @@
   }
 
   // A picture of the translation, with what each head sees of the words, to save.
-  function picture() {
+  async function picture() {
+    await Live.done();
     const canvas = document.createElement("canvas"), context = canvas.getContext("2d");
     Object.assign(canvas, { width: 1200, height: 630 });
     context.fillStyle = "#ffffff";
@@ -173,8 +207,10 @@
     };
     write(at("source").value, 90, 40);
     write(at("output").textContent, 160, 40, "#0b5394");
-    if (!at("changed").hidden)
-      write(`With changes: ${at("changed-output").textContent}`, 220, 32, "#a04000");
+    if (!at("changed").hidden) {
+      write(`With changes: ${at("changed-output").textContent}`, 215, 32, "#a04000");
+      write(changes(), 250, 22, "#555555");
+    }
     const small = at("attention").pictures(), N = Live.config.N, side = 250 / N;
     context.imageSmoothingEnabled = false;
     small.forEach((each, n) => {
@@ -185,7 +221,8 @@
       context.drawImage(each, x, y, side - 6, side - 6);
     });
     write("Every head of a Transformer: encoder, decoder, cross. The Annotated Transformer",
-      590, 26, "#555555");
+      575, 26, "#555555");
+    write(document.querySelector("link[rel=canonical]").href, 608, 20, "#555555");
     const saved = Object.assign(document.createElement("a"), { download: "transformer.png",
       href: canvas.toDataURL() });
     saved.click();
@@ -193,20 +230,32 @@
 
   // -- A run as a file --------------------------------------------------------------------
 
-  const here = () => ({ text: at("source").value, config: Live.config, ...Live.shown });
+  // The trained model's translation stands beside the changed model's, with the changes.
+  const here = () => ({ text: at("source").value, config: Live.config,
+    settings: String(settings()),
+    ...(at("changed").hidden ? {} : { trained: at("output").textContent,
+      effect: at("effect").textContent, shuffled: at("changed-source").textContent }),
+    ...Live.shown });
 
   async function showRun(run) {
     setConfig(run.config);
     at("source").value = run.text || at("source").value;
     at("answers").hidden = false;
-    at("changed").hidden = true;
-    at("output").textContent = run.output;
-    Live.mark("output", Array.isArray(run.missing) ? run : {});
+    settle(new URLSearchParams(run.settings));
+    const isPlain = run.trained === undefined;
+    at("changed").hidden = isPlain;
+    at("output").textContent = isPlain ? run.output : run.trained;
+    at("changed-output").textContent = run.output;
+    at("effect").textContent = run.effect || "";
+    at("changed-source").textContent = run.shuffled || "";
+    Live.mark("output", {});
+    Live.mark(isPlain ? "output" : "changed-output", Array.isArray(run.missing) ? run : {});
     await show(run, null);
     value();
   }
 
   async function saveRun() {
+    await Live.done();
     await value(); // may not have been worked out yet
     const file = new Blob([savedRun.packed(here())], { type: "application/json" });
     const saved = Object.assign(document.createElement("a"), { download: "transformer-run.json",
@@ -294,11 +343,16 @@
     for (const id of Object.values(RANGES)) at(id).value = at(id).defaultValue;
   }
 
-  function changed() {
+  // The sliders say where they stand.
+  function name() {
     at("story").textContent = "";
     at("alpha-value").textContent = Number(at("alpha").value).toFixed(1);
     at("beam-value").textContent = at("beam-size").value;
     at("again").disabled = !checked("shuffled");
+  }
+
+  function changed() {
+    name();
     run();
   }
 

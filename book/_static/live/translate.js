@@ -9,7 +9,7 @@ var Live = (() => {
   const say = (text) => { at("status").textContent = text; };
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const LONGEST = 2000, MEGABYTE = 2 ** 20; // characters, bytes
-  let asked = 0;
+  let asked = 0, running = Promise.resolve();
 
   // -- Loading --------------------------------------------------------------------------
 
@@ -154,15 +154,18 @@ var Live = (() => {
     if (missing?.length) at(place).dataset.lacks = missing.join(", ");
   }
 
-  async function run() {
+  const run = () => (running = answered());
+
+  async function answered() {
     const turn = ++asked, text = at("source").value;
     at("answers").hidden = true;
     for (const place of ["output", "final"]) at(place).textContent = "";
     mark("output", {});
-    if (!text.trim()) return say("Type an English sentence first.");
-    if (text.length > LONGEST)
-      return say(`That's ${text.length} characters, and this page takes ${LONGEST}: shorten it.`);
     try {
+      if (!text.trim()) throw new Error("Type an English sentence first.");
+      if (text.length > LONGEST)
+        throw new Error(`That's ${text.length} characters, and this page takes ${LONGEST}: `
+          + "shorten it.");
       if (!opened) say("Loading the model …");
       const worker = await open(progress);
       if (turn !== asked) return undefined;
@@ -183,6 +186,7 @@ var Live = (() => {
       if (turn !== asked) return undefined;
       progress(1);
       at("answers").hidden = true;
+      live.clear?.();
       return say(error.message);
     }
   }
@@ -204,8 +208,10 @@ var Live = (() => {
     if (at("form").dataset.asked) run(); // before this script was there
   }
 
-  // `after` is what the page does with a translation; `use` puts another model to work.
+  // `after` is what the page does with a translation, and `clear` if there is none; `use`
+  // puts another model to work; `done` waits for the last translation that was asked for.
   const live = { at, open, mark, run, scripts, translate, withModel,
+    done: () => running,
     files: () => files,
     use(found, worker) {
       files = found;

@@ -1,0 +1,133 @@
+"""The check of a tree's row of tokens, §6.3."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..translation.parsing import linearise as right_row
+from ..translation.trees import Tree, read_trees
+from .verdict import Part, Wrong, call, check_of, described
+
+TREES = """
+(NP (DT the) (JJ red) (NN cat))
+(VP (VBZ sleeps))
+(NP (NP (DT the) (JJ twenty-first)) (PP (IN of) (NP (NNP March))))
+(TOP (S (NP (PRP She)) (VP (VBZ drinks) (NP (JJ cold) (NN tea))) (. .)))
+"""
+
+
+@check_of("linearise")
+def linearise(part: Part) -> str:
+    """`linearise(tree)`: a list of tokens.
+
+    tree has a label; a tag also has a word, a constituent children instead. A tag gives
+    its label, a constituent "(LABEL", its children's tokens and ")LABEL". TOP, the
+    bracket around everything, gives its children's tokens alone.
+    """
+    for tree in read_trees(TREES):
+        found = call("linearise", part, tree)
+        if not isinstance(found, list) or not all(
+            isinstance(each, str) for each in found
+        ):
+            raise Wrong(
+                "linearise should return a list of strings, such as "
+                f"['(NP', 'DT', ')NP'], and returns {_shape(found)}."
+            )
+        if found != (wanted := right_row(tree)):
+            raise Wrong(
+                f"Of {tree} the row should be “{' '.join(wanted)}” and is "
+                f"“{' '.join(found)}”{_reason(found, tree)}."
+            )
+    return "brackets and tags in the order of the words, no words, no TOP"
+
+
+def _shape(found: Any) -> str:
+    """What was returned instead of a list of strings."""
+    if isinstance(found, list):
+        odd = next(each for each in found if not isinstance(each, str))
+        words = f"a list that holds {described(odd)}"
+        return f"{words}: join the children's lists" if isinstance(odd, list) else words
+    return described(found)
+
+
+def _row(
+    tree: Tree,
+    tag: Callable[[Tree], list[str]] = lambda leaf: [leaf.label],
+    opening: Callable[[str], list[str]] = lambda label: [f"({label}"],
+    closing: Callable[[str], list[str]] = lambda label: [f"){label}"],
+    without: Callable[[Tree], bool] = lambda tree: tree.label == "TOP",
+    children: Callable[[Tree], tuple[Tree, ...]] = lambda tree: tree.children,
+) -> list[str]:
+    """The row of a tree, with some part of it done in another way."""
+    if tree.word:
+        return tag(tree)
+    inside = [
+        token
+        for child in children(tree)
+        for token in _row(child, tag, opening, closing, without, children)
+    ]
+    if without(tree):
+        return inside
+    return [*opening(tree.label), *inside, *closing(tree.label)]
+
+
+def _reason(found: list[str], tree: Tree) -> str:
+    """What gives the row that was found, of the usual mistakes."""
+
+    def chain(tree: Tree) -> bool:
+        return tree.label == "TOP" or len(tree.children) == 1
+
+    mistakes = {
+        "it holds the words; the parser reads and writes tags alone": (
+            _row(tree, tag=lambda leaf: [leaf.word])
+        ),
+        "tag and word both stand in it; the word is put back by counting": (
+            _row(tree, tag=lambda leaf: [leaf.label, leaf.word])
+        ),
+        "tags have brackets, too; a tag is one token, its label": (
+            _row(tree, tag=lambda leaf: [f"({leaf.label}", f"){leaf.label}"])
+        ),
+        "a tag has an opening bracket, too; it is its label alone": (
+            _row(tree, tag=lambda leaf: [f"({leaf.label}"])
+        ),
+        "nothing is closed; each constituent ends with “)” and its label": (
+            _row(tree, closing=lambda label: [])
+        ),
+        "a closing bracket lacks its label": _row(tree, closing=lambda label: [")"]),
+        "bracket and label are two tokens; they are one, such as “(NP”": (
+            _row(
+                tree,
+                opening=lambda label: ["(", label],
+                closing=lambda label: [")", label],
+            )
+        ),
+        "closing brackets are written as opening ones": (
+            _row(tree, closing=lambda label: [f"({label}"])
+        ),
+        "TOP stands in it; leave out its bracket, not what is inside": (
+            _row(tree, without=lambda tree: False)
+        ),
+        "constituents over a single child are left out; only TOP is": (
+            _row(tree, without=chain)
+        ),
+        "only the first child of each constituent is in it": (
+            _row(tree, children=lambda tree: tree.children[:1])
+        ),
+        "the last child of each constituent is missing": (
+            _row(tree, children=lambda tree: tree.children[:-1])
+        ),
+        "the children stand in it from right to left": (
+            _row(tree, children=lambda tree: tree.children[::-1])
+        ),
+        "what is inside constituents is missing": [
+            f"({tree.label}",
+            *(child.label for child in tree.children),
+            f"){tree.label}",
+        ],
+        "a label fell into its letters; * spreads a string, so put it into a list": (
+            _row(tree, tag=lambda leaf: [*leaf.label])
+        ),
+    }
+    if not found:
+        return ": leave out the bracket of TOP, not what is inside"
+    words = [text for text, row in mistakes.items() if row == found]
+    return f": {words[0]}" if words else ""
