@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from annotated_transformer.after.language_model import byte_pairs
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.text_tokenizer import byte_pairs
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")

@@ -12,7 +12,6 @@ from annotated_transformer.after.image_classification import ImageTraining, Visi
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
-    characters,
 )
 from annotated_transformer.after.mask_filling import (
     MaskedLanguageModelTask,
@@ -21,9 +20,8 @@ from annotated_transformer.after.mask_filling import (
 from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
-    mask_tokenizer,
-    text_rows,
 )
+from annotated_transformer.after.masked_texts import mask_tokenizer, text_rows
 from annotated_transformer.after.series import SeriesConfig, SeriesTransformer
 from annotated_transformer.after.since_2017 import Since2017Config, assemble
 from annotated_transformer.after.text_classification import (
@@ -37,7 +35,7 @@ from annotated_transformer.after.text_generation import (
 )
 from annotated_transformer.after.vision import ImageSet, VisionConfig, VisionTransformer
 from annotated_transformer.before.recurrent_model import RecurrentModel
-from annotated_transformer.data.text_tokenizer import encode_texts
+from annotated_transformer.data.text_tokenizer import characters, encode_texts
 from annotated_transformer.training.task import Task
 from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 from annotated_transformer.translation.task import TranslationTask

@@ -15,12 +15,10 @@ from tasks import SMALL, TASKS, texts
 from annotated_transformer import UserError, load
 from annotated_transformer.after.classifier import ClassifierConfig
 from annotated_transformer.after.image_classification import ImageClassifier
-from annotated_transformer.after.language_model import LanguageModelConfig, byte_pairs
+from annotated_transformer.after.language_model import LanguageModelConfig
 from annotated_transformer.after.mask_filling import MaskedTraining
-from annotated_transformer.after.masked_language_model import (
-    MaskedLanguageModelConfig,
-    mask_tokenizer,
-)
+from annotated_transformer.after.masked_language_model import MaskedLanguageModelConfig
+from annotated_transformer.after.masked_texts import mask_tokenizer
 from annotated_transformer.after.series import SeriesConfig
 from annotated_transformer.after.text_classification import (
     ClassifierTraining,
@@ -28,6 +26,7 @@ from annotated_transformer.after.text_classification import (
 )
 from annotated_transformer.after.text_generation import LanguageTraining
 from annotated_transformer.after.vision import VisionConfig
+from annotated_transformer.data.text_tokenizer import byte_pairs
 from annotated_transformer.interop.gpt2 import GPT2, GPT2Config, GPT2Generator
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.pretrained import PretrainedModel, find_model

@@ -9,14 +9,13 @@ import torch
 from tiny_run import refused
 
 from annotated_transformer.after.language_model import (
-    KneserNey,
     LanguageModel,
     LanguageModelConfig,
-    byte_pairs,
-    characters,
     generate_tokens,
     token_losses,
 )
+from annotated_transformer.after.n_grams import KneserNey
+from annotated_transformer.data.text_tokenizer import byte_pairs, characters
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.errors import UserError
 from annotated_transformer.training.checkpoint import save_model

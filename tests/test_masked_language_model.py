@@ -11,17 +11,18 @@ from tiny_run import refused
 from annotated_transformer import UserError, load
 from annotated_transformer.after.mask_filling import MaskFiller
 from annotated_transformer.after.masked_language_model import (
-    MASK,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
     classifier_from,
-    draw_examples,
     hide,
-    mask_tokenizer,
-    masked_batches,
     masked_loss,
 )
-from annotated_transformer.data.labelled_texts import Examples
+from annotated_transformer.after.masked_texts import (
+    MASK,
+    mask_tokenizer,
+    masked_batches,
+)
+from annotated_transformer.data.labelled_texts import Examples, draw_examples
 from annotated_transformer.data.text_tokenizer import encode_texts
 from annotated_transformer.data.texts import unlabelled
 from annotated_transformer.data.tokenizer import train_bpe

@@ -25,6 +25,7 @@ from annotated_transformer.data.pairs import split_of
 from annotated_transformer.data.phrasebook_grammar import LANGUAGES
 from annotated_transformer.data.phrasebook_patterns import PATTERNS, Phrase
 from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
+from annotated_transformer.decoding.search import sampling_distribution
 from annotated_transformer.model.attention import attention
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
@@ -230,6 +231,23 @@ def test_prices_are_pythons(p, eps):
     assert found == pytest.approx(loss.item())
     push = in_node("loss-curve.js", f"it.push({{p: {p}, eps: {eps}}})")
     assert push == pytest.approx(-logits.grad[0, 5].item())
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "knobs", [(1.0, None, 1.0), (0.4, 5, 1.0), (2.0, None, 0.5), (1.5, 12, 0.9)]
+)
+def test_what_is_drawn_from_is_pythons(knobs):
+    """Of a real distribution, with temperature, top-k and top-p."""
+    T, k, p = knobs
+    logs = load("after/next-token.json")["prompts"][0]["log_probs"]
+    asked = json.dumps({"T": T, "k": k or 0, "p": p})
+    found = in_node("next-token.js", f"it.chances({logs}, {asked})")
+    expected = sampling_distribution(torch.tensor([logs]).double(), T, k, p)[0]
+    assert torch.allclose(torch.tensor(found).double(), expected, atol=1e-9)
+    assert in_node("next-token.js", f"it.draw({found}, 0)") == 0
+    last = int(expected.nonzero()[-1])
+    assert in_node("next-token.js", f"it.draw({found}, 1)") == last
 
 
 @needs_node
@@ -689,6 +707,37 @@ def test_a_longer_warm_up_brings_a_high_peak_down(near):
     for _ in range(5):
         press(window, "ArrowRight")
     assert told(window, "valley-steps").startswith("The path never climbs")
+
+
+@needs_chromium
+def test_knobs_cut_and_a_token_is_drawn(near):
+    window = near("next-token")
+    before = told(window, "next-token")
+    window.run("document.querySelector('next-token [name=k]').value = 2")
+    window.run("document.querySelector('next-token [name=k]').focus()")
+    press(window, "ArrowLeft")
+    assert before.startswith("1000 tokens can be drawn.")
+    assert told(window, "next-token").startswith("1 token can be drawn.")
+    window.run("document.querySelector('next-token button').click()")
+    drawn = window.run("document.querySelector('next-token .drawn').textContent")
+    assert drawn.endswith("(0 of 20 are among the others).")
+    press(window, "ArrowRight")
+    assert window.run("document.querySelector('next-token .drawn').textContent") == ""
+
+
+@needs_chromium
+def test_a_gap_is_moved_and_the_updates_follow(near):
+    window = near("word-gaps")
+    window.run("document.querySelector('word-gaps [name=step]').value = 1")
+    window.run("document.querySelector('word-gaps [name=step]').focus()")
+    press(window, "ArrowLeft")
+    assert told(window, "word-gaps").startswith(
+        "“the twenty-first of [MASK]”, after 0 updates: “march”, which stood there, has"
+    )
+    gap = "document.querySelector('word-gaps [name=gap]')"
+    window.run(f"{gap}.value = 2")
+    window.run(f"{gap}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+    assert told(window, "word-gaps").startswith("“the twenty[MASK]first of march”")
 
 
 @needs_chromium

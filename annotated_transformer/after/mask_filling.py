@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from ..data.labelled_texts import draw_examples
 from ..data.published_files import own_path
 from ..data.text_files import read_lines
 from ..data.text_tokenizer import TextTokenizer, encode_texts, read_text_tokenizer
@@ -20,17 +21,12 @@ from ..registry import Lines, ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask
 from ..training.task import TensorBatch
 from .masked_language_model import (
-    MASK,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
     classifier_from,
-    draw_examples,
-    mask_tokenizer,
-    masked_batches,
     masked_loss,
-    predictions,
-    text_rows,
 )
+from .masked_texts import MASK, mask_tokenizer, masked_batches, predictions, text_rows
 from .text_classification import (
     ClassifierTask,
     ClassifierTraining,

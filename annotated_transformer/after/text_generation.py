@@ -9,7 +9,12 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..data.text_tokenizer import TextTokenizer, read_text_tokenizer
+from ..data.text_tokenizer import (
+    TextTokenizer,
+    byte_pairs,
+    characters,
+    read_text_tokenizer,
+)
 from ..data.texts import TEXTS, load_text, read_text
 from ..decoding.checks import as_list, check_numbers
 from ..decoding.options import SearchOptions
@@ -21,8 +26,6 @@ from ..training.task import TensorBatch
 from .language_model import (
     LanguageModel,
     LanguageModelConfig,
-    byte_pairs,
-    characters,
     generate_tokens,
     next_token_loss,
     text_batches,

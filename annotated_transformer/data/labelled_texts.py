@@ -1,6 +1,7 @@
 """Texts with a class each: IMDb's reviews, or a file of your own."""
 
 import hashlib
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,21 @@ def read_examples(
     if len(known) < 2:
         raise UserError(f"{path} has one class, {known[0]!r}: a choice needs two")
     return Examples(texts, [known.index(name) for name in names]), known
+
+
+def draw_examples(examples: Examples, count: int, seed: int) -> Examples:
+    """So many of the examples by chance; of one seed, a few are among the many.
+
+    Raises: UserError for a count out of range.
+    """
+    if not 1 <= count <= len(examples):
+        raise UserError(
+            f"{count} labelled texts are asked for, of {len(examples)}: ask for 1 to "
+            f"{len(examples)}"
+        )
+    order = list(range(len(examples)))
+    random.Random(seed).shuffle(order)
+    return examples.part(order[:count])
 
 
 def check_classes(classes: Sequence[str]) -> None:

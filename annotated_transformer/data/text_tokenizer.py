@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ..errors import UserError
 from ..files import write_file
@@ -41,6 +42,39 @@ class TextTokenizer:
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json. Raises: UserError if it can't be written."""
         write_file(Path(folder) / "tokenizer.json", self.tokenizer.to_str().encode())
+
+
+def characters(text: str) -> TextTokenizer:
+    """A token for each different character of a text. Raises: UserError for none."""
+    if not text:
+        raise UserError("the text is empty: there is no character to learn")
+    ids = {letter: number for number, letter in enumerate(sorted(set(text)))}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token=next(iter(ids))))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return TextTokenizer(tokenizer)
+
+
+def byte_pairs(text: str, vocab_size: int) -> TextTokenizer:
+    """Byte-pair encoding over the 256 bytes of UTF-8, as GPT-2 has it: no text is new.
+
+    Raises: UserError for an empty text, or a vocabulary that has no room for the bytes.
+    """
+    if not text:
+        raise UserError("the text is empty: there is no byte pair to learn")
+    if not 256 <= vocab_size <= 2**24:
+        raise UserError(
+            f"vocab_size is {vocab_size}: it must be from 256, for the single bytes, "
+            f"to {2**24}"
+        )
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    settings: dict[str, Any] = dict(vocab_size=vocab_size, show_progress=False)
+    trainer = trainers.BpeTrainer(initial_alphabet=alphabet, **settings)
+    tokenizer.train_from_iterator([text], trainer)
+    return TextTokenizer(tokenizer)
 
 
 def read_text_tokenizer(folder: Path, vocab_size: int) -> TextTokenizer:

@@ -21,7 +21,6 @@ from torch import Tensor
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
-    characters,
     token_losses,
 )
 from annotated_transformer.after.since_2017 import exchange_parts
@@ -29,6 +28,7 @@ from annotated_transformer.after.text_generation import (
     LanguageModelTask,
     LanguageTraining,
 )
+from annotated_transformer.data.text_tokenizer import characters
 from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.task import train_task
 from benchmarks.after.since_2017 import (

@@ -30,18 +30,18 @@ from pathlib import Path
 import torch
 
 from annotated_transformer.after.language_model import (
-    KneserNey,
     LanguageModel,
     LanguageModelConfig,
-    characters,
     token_losses,
 )
+from annotated_transformer.after.n_grams import KneserNey
 from annotated_transformer.after.since_2017 import exchange_parts
 from annotated_transformer.after.text_generation import (
     LanguageModelTask,
     LanguageTraining,
     TextGenerator,
 )
+from annotated_transformer.data.text_tokenizer import characters
 from annotated_transformer.data.texts import load_text
 from annotated_transformer.training.run import fit, start_run
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing

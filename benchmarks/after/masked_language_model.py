@@ -52,16 +52,14 @@ from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
     classifier_from,
-    draw_examples,
-    mask_tokenizer,
-    text_rows,
 )
+from annotated_transformer.after.masked_texts import mask_tokenizer, text_rows
 from annotated_transformer.after.text_classification import (
     ClassifierTask,
     ClassifierTraining,
 )
 from annotated_transformer.data.batching import pad_rows
-from annotated_transformer.data.labelled_texts import Examples, imdb
+from annotated_transformer.data.labelled_texts import Examples, draw_examples, imdb
 from annotated_transformer.data.text_tokenizer import TextTokenizer, encode_texts
 from annotated_transformer.devices import find_device
 from annotated_transformer.errors import UserError

@@ -23,7 +23,7 @@ from itertools import chain, product
 from math import log
 from typing import Any
 
-from annotated_transformer.after.language_model import KneserNey
+from annotated_transformer.after.n_grams import KneserNey
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import moses_detokenize, moses_tokenize
 from annotated_transformer.translation.heads import Links

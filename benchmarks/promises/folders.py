@@ -18,14 +18,12 @@ from annotated_transformer.after.forecasting import Scale
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
-    byte_pairs,
 )
 from annotated_transformer.after.masked_language_model import (
-    MASK,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
-    mask_tokenizer,
 )
+from annotated_transformer.after.masked_texts import MASK, mask_tokenizer
 from annotated_transformer.after.series import SeriesConfig, SeriesTransformer
 from annotated_transformer.after.text_classification import new_classifier
 from annotated_transformer.after.vision import VisionConfig, VisionTransformer
@@ -33,7 +31,7 @@ from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.series import Series
-from annotated_transformer.data.text_tokenizer import TextTokenizer
+from annotated_transformer.data.text_tokenizer import TextTokenizer, byte_pairs
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.decoding.options import SearchOptions
