@@ -21,7 +21,7 @@ from small_page import small_page
 
 from annotated_transformer.data.batching import cut_points, padding_share
 from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
-from annotated_transformer.model.attention import attention
+from annotated_transformer.model.attention import attention, causal_mask
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
@@ -95,6 +95,19 @@ def test_without_the_scale_scores_are_the_products():
     given = json.dumps({**PARTS["attention-sheet"], "scale": False})
     found = in_node("attention-sheet.js", f"it.attention({given})")
     assert found["scores"][0] == [2, 4, 0]
+
+
+@needs_node
+def test_the_familys_masks_are_pythons():
+    found = {
+        name: torch.tensor(in_node("mask-tiles.js", f"it.mask('{name}', 7, 4)"))
+        for name in ("encoder only", "decoder only", "encoder-decoder")
+    }
+    assert found["encoder only"].all()
+    assert torch.equal(found["decoder only"], causal_mask(7))
+    prefix = causal_mask(7)
+    prefix[:, :4] = True
+    assert torch.equal(found["encoder-decoder"], prefix)
 
 
 @needs_node
@@ -600,6 +613,25 @@ def test_costs_follow_what_is_typed(near):
     window.run("document.querySelector('[data-preset=big]').click()")
     assert told(window, "cost-sheet").startswith("214 M parameters")
     assert not window.run(stale)
+
+
+@needs_chromium
+def test_six_tiles_make_the_transformer_of_a_decoder(near):
+    window = near("mask-tiles", 390)
+    assert told(window, "mask-tiles").startswith("49 of 49 tiles. Every word sees")
+    task(window, "decoder only")
+    assert told(window, "mask-tiles").startswith("28 of 49 tiles. No word looks ahead")
+    window.run("document.querySelector('mask-tiles td button').focus()")
+    window.press("ArrowRight")
+    press(window, " ")
+    assert told(window, "mask-tiles") == "29 of 49 tiles. 1 tile away from decoder only."
+    for i, j in [(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
+        tile = f"mask-tiles [data-row='{i}'][data-column='{j}']"
+        window.run(f'document.querySelector("{tile}").click()')
+    assert told(window, "mask-tiles").endswith("the Transformer of 2017.")
+    tile = "mask-tiles [data-row='4'][data-column='6']"
+    window.run(f'document.querySelector("{tile}").click()')
+    assert told(window, "mask-tiles").endswith("der sees a word that it should predict.")
 
 
 @needs_chromium
