@@ -624,14 +624,18 @@ def test_six_tiles_make_the_transformer_of_a_decoder(near):
     window.run("document.querySelector('mask-tiles td button').focus()")
     window.press("ArrowRight")
     press(window, " ")
-    assert told(window, "mask-tiles") == "29 of 49 tiles. 1 tile away from decoder only."
+    assert (
+        told(window, "mask-tiles") == "29 of 49 tiles. 1 tile away from decoder only."
+    )
     for i, j in [(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
         tile = f"mask-tiles [data-row='{i}'][data-column='{j}']"
         window.run(f'document.querySelector("{tile}").click()')
     assert told(window, "mask-tiles").endswith("the Transformer of 2017.")
     tile = "mask-tiles [data-row='4'][data-column='6']"
     window.run(f'document.querySelector("{tile}").click()')
-    assert told(window, "mask-tiles").endswith("der sees a word that it should predict.")
+    assert told(window, "mask-tiles").endswith(
+        "der sees a word that it should predict."
+    )
 
 
 @needs_chromium
