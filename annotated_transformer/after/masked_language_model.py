@@ -20,13 +20,9 @@ from jaxtyping import Bool, Float, Int
 from tokenizers import AddedToken, Tokenizer
 from torch import Tensor, nn
 
-from annotated_transformer.after.classifier import (
-    ClassifierConfig,
-    Rows,
-    ClassifierModel,
-    classifier_batches,
-    pieces,
-)
+from .classifier import ClassifierModel
+from .classifier_parts import ClassifierConfig
+from .labelled_rows import Rows, classifier_batches, pieces
 from ..data.batching import pad_rows
 from ..data.labelled_texts import Examples
 from ..data.text_tokenizer import encode_texts

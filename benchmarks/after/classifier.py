@@ -31,14 +31,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from annotated_transformer.after.classifier import (
-    ClassifierConfig,
-    ClassifierModel,
+from annotated_transformer.after.classifier import ClassifierModel, reliability
+from annotated_transformer.after.classifier_parts import ClassifierConfig
+from annotated_transformer.after.labelled_rows import (
     Rows,
     pieces,
     probabilities_of,
     read_long,
-    reliability,
 )
 from annotated_transformer.after.text_classification import (
     ClassifierTask,
