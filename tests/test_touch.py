@@ -328,6 +328,21 @@ def test_recorded_rows_are_the_models():
 
 
 @needs_node
+def test_a_words_share_is_what_it_adds():
+    for review in PARTS["word-shares"]["reviews"]:
+        words, everything = review["words"], 2 ** len(review["words"]) - 1
+        assert len(review["shares"]) == everything + 1
+        kept = [i for i in range(len(words)) if i != 1]
+        given = f"it.read({json.dumps(review)}, {everything - 2})"
+        found = in_node("word-shares.js", given)
+        own = review["shares"][everything - 2]
+        assert [found["own"][i] for i in kept] == [x / 100 for x in own[:-1]]
+        assert found["own"][1] is None and found["rest"] == own[-1] / 100
+        assert found["sum"] == pytest.approx(sum(own) / 100)
+        assert found["positive"] == pytest.approx(1 / (1 + math.exp(-found["sum"])))
+
+
+@needs_node
 def test_recorded_translations_are_what_the_pages_model_writes():
     found = part_switch.answers()
     assert {name: load(part_switch.PLACE)[name] for name in found} == found
@@ -613,6 +628,21 @@ def test_costs_follow_what_is_typed(near):
     window.run("document.querySelector('[data-preset=big]').click()")
     assert told(window, "cost-sheet").startswith("214 M parameters")
     assert not window.run(stale)
+
+
+@needs_chromium
+def test_a_word_is_crossed_out_and_comes_back(near):
+    window = near("word-shares", 390)
+    before = told(window, "word-shares")
+    word = "document.querySelector('word-shares [value=\"1\"][aria-pressed]')"
+    assert window.run(f"{word}.textContent") == "bad"
+    assert before.endswith(": 2 % positive.")
+    window.run(f"{word}.focus()")
+    press(window, " ")
+    assert told(window, "word-shares").endswith(": 88 % positive.")
+    assert window.run(f"{word}.getAttribute('aria-label')") == "bad, crossed out"
+    window.run("document.querySelector('word-shares [name=all]').click()")
+    assert told(window, "word-shares") == before
 
 
 @needs_chromium
