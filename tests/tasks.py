@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from tiny_run import task as translation_task
 
-from annotated_transformer.after.classifier import ClassifierConfig
+from annotated_transformer.after.classifier_parts import ClassifierConfig
 from annotated_transformer.after.forecasting import Scale, SeriesTask, SeriesTraining
 from annotated_transformer.after.image_classification import ImageTraining, VisionTask
 from annotated_transformer.after.language_model import (

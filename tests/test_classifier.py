@@ -4,12 +4,9 @@ import pytest
 import torch
 from tiny_run import refused
 
-from annotated_transformer.after.classifier import (
-    ClassifierConfig,
-    pieces,
-    reliability,
-    shorten,
-)
+from annotated_transformer.after.classifier import reliability
+from annotated_transformer.after.classifier_parts import ClassifierConfig
+from annotated_transformer.after.labelled_rows import pieces, shorten
 from annotated_transformer.after.text_classification import new_classifier
 from annotated_transformer.data.labelled_texts import (
     Examples,

@@ -13,7 +13,7 @@ import torch
 from tasks import SMALL, TASKS, texts
 
 from annotated_transformer import UserError, load
-from annotated_transformer.after.classifier import ClassifierConfig
+from annotated_transformer.after.classifier_parts import ClassifierConfig
 from annotated_transformer.after.image_classification import ImageClassifier
 from annotated_transformer.after.language_model import LanguageModelConfig
 from annotated_transformer.after.mask_filling import MaskedTraining

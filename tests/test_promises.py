@@ -14,7 +14,7 @@ import torch
 from tiny_run import data, refused
 
 from annotated_transformer import UserError, load, verify
-from annotated_transformer.after.classifier import ClassifierConfig
+from annotated_transformer.after.classifier_parts import ClassifierConfig
 from annotated_transformer.after.text_classification import new_classifier
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs

@@ -26,7 +26,7 @@ from annotated_transformer.data.phrasebook_grammar import LANGUAGES
 from annotated_transformer.data.phrasebook_patterns import PATTERNS, Phrase
 from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
 from annotated_transformer.decoding.search import sampling_distribution
-from annotated_transformer.model.attention import attention
+from annotated_transformer.model.attention import attention, causal_mask
 from annotated_transformer.model.config import preset
 from annotated_transformer.model.costs import flops_by_part, parameters_by_part
 from annotated_transformer.model.feed_forward import FeedForward
@@ -101,6 +101,19 @@ def test_without_the_scale_scores_are_the_products():
     given = json.dumps({**PARTS["attention-sheet"], "scale": False})
     found = in_node("attention-sheet.js", f"it.attention({given})")
     assert found["scores"][0] == [2, 4, 0]
+
+
+@needs_node
+def test_the_familys_masks_are_pythons():
+    found = {
+        name: torch.tensor(in_node("mask-tiles.js", f"it.mask('{name}', 7, 4)"))
+        for name in ("encoder only", "decoder only", "encoder-decoder")
+    }
+    assert found["encoder only"].all()
+    assert torch.equal(found["decoder only"], causal_mask(7))
+    prefix = causal_mask(7)
+    prefix[:, :4] = True
+    assert torch.equal(found["encoder-decoder"], prefix)
 
 
 @needs_node
@@ -356,6 +369,21 @@ def test_recorded_rows_are_the_models():
     assert first.keys() == again.keys()
     same = sum(first[name] == again[name] for name in first)
     assert same > 0.99 * len(first)  # two may be equally near
+
+
+@needs_node
+def test_a_words_share_is_what_it_adds():
+    for review in PARTS["word-shares"]["reviews"]:
+        words, everything = review["words"], 2 ** len(review["words"]) - 1
+        assert len(review["shares"]) == everything + 1
+        kept = [i for i in range(len(words)) if i != 1]
+        given = f"it.read({json.dumps(review)}, {everything - 2})"
+        found = in_node("word-shares.js", given)
+        own = review["shares"][everything - 2]
+        assert [found["own"][i] for i in kept] == [x / 100 for x in own[:-1]]
+        assert found["own"][1] is None and found["rest"] == own[-1] / 100
+        assert found["sum"] == pytest.approx(sum(own) / 100)
+        assert found["positive"] == pytest.approx(1 / (1 + math.exp(-found["sum"])))
 
 
 @needs_node
@@ -644,6 +672,44 @@ def test_costs_follow_what_is_typed(near):
     window.run("document.querySelector('[data-preset=big]').click()")
     assert told(window, "cost-sheet").startswith("214 M parameters")
     assert not window.run(stale)
+
+
+@needs_chromium
+def test_a_word_is_crossed_out_and_comes_back(near):
+    window = near("word-shares", 390)
+    before = told(window, "word-shares")
+    word = "document.querySelector('word-shares [value=\"1\"][aria-pressed]')"
+    assert window.run(f"{word}.textContent") == "bad"
+    assert before.endswith(": 2 % positive.")
+    window.run(f"{word}.focus()")
+    press(window, " ")
+    assert told(window, "word-shares").endswith(": 88 % positive.")
+    assert window.run(f"{word}.getAttribute('aria-label')") == "bad, crossed out"
+    window.run("document.querySelector('word-shares [name=all]').click()")
+    assert told(window, "word-shares") == before
+
+
+@needs_chromium
+def test_six_tiles_make_the_transformer_of_a_decoder(near):
+    window = near("mask-tiles", 390)
+    assert told(window, "mask-tiles").startswith("49 of 49 tiles. Every word sees")
+    task(window, "decoder only")
+    assert told(window, "mask-tiles").startswith("28 of 49 tiles. No word looks ahead")
+    window.run("document.querySelector('mask-tiles td button').focus()")
+    window.press("ArrowRight")
+    press(window, " ")
+    assert (
+        told(window, "mask-tiles") == "29 of 49 tiles. 1 tile away from decoder only."
+    )
+    for i, j in [(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
+        tile = f"mask-tiles [data-row='{i}'][data-column='{j}']"
+        window.run(f'document.querySelector("{tile}").click()')
+    assert told(window, "mask-tiles").endswith("the Transformer of 2017.")
+    tile = "mask-tiles [data-row='4'][data-column='6']"
+    window.run(f'document.querySelector("{tile}").click()')
+    assert told(window, "mask-tiles").endswith(
+        "der sees a word that it should predict."
+    )
 
 
 @needs_chromium

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from .classifier import ClassifierConfig, ClassifierModel
+from .classifier import ClassifierModel
+from .classifier_parts import ClassifierConfig
 from ..errors import check_integer
 from ..model.attention import padding_mask
 from ..model.config import PAD, UNK, StackConfig

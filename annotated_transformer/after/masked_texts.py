@@ -15,7 +15,7 @@ from ..data.text_tokenizer import encode_texts
 from ..data.tokenizer import train_bpe
 from ..errors import UserError
 from ..training.task import TensorBatch
-from .classifier import Rows, classifier_batches, pieces
+from .labelled_rows import Rows, classifier_batches, pieces
 from .masked_language_model import MaskedLanguageModel, hide
 
 MASK = "[MASK]"

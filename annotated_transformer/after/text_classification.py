@@ -22,16 +22,9 @@ from ..pretrained import PretrainedModel
 from ..registry import Lines, ModelType, Root
 from ..training.held_out import BatchedTraining, HeldOutTask, class_metrics
 from ..training.task import TensorBatch
-from .classifier import (
-    ClassifierConfig,
-    ClassifierModel,
-    class_loss,
-    classifier_batches,
-    pieces,
-    probabilities_of,
-    read_long,
-    reliability,
-)
+from .classifier import ClassifierModel, class_loss, reliability
+from .classifier_parts import ClassifierConfig
+from .labelled_rows import classifier_batches, pieces, probabilities_of, read_long
 
 FEWEST = 40  # with fewer texts, nothing may be left for validation
 

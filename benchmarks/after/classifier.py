@@ -31,14 +31,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from annotated_transformer.after.classifier import (
-    ClassifierConfig,
-    ClassifierModel,
+from annotated_transformer.after.classifier import ClassifierModel, reliability
+from annotated_transformer.after.classifier_parts import ClassifierConfig
+from annotated_transformer.after.labelled_rows import (
     Rows,
     pieces,
     probabilities_of,
     read_long,
-    reliability,
 )
 from annotated_transformer.after.text_classification import (
     ClassifierTask,
@@ -156,11 +155,17 @@ class Reviews:
 # -- the linear model ------------------------------------------------------------------
 
 
+def fitted(reviews: Reviews, case: Case) -> tuple[TfidfVectorizer, LogisticRegression]:
+    """The counter of n-grams and the model, trained."""
+    counter, inputs = reviews.counts(case["n"])
+    model = LogisticRegression(C=case["C"], solver="liblinear", random_state=1)
+    return counter, model.fit(inputs["train"], reviews.parts["train"].labels)
+
+
 def linear(reviews: Reviews, case: Case) -> Case:
     """Train it, and score it on validation; on the test if the case asks for it."""
-    start, (counter, inputs) = process_time(), reviews.counts(case["n"])
-    model = LogisticRegression(C=case["C"], solver="liblinear", random_state=1)
-    model.fit(inputs["train"], reviews.parts["train"].labels)
+    start, (_, inputs) = process_time(), reviews.counts(case["n"])
+    counter, model = fitted(reviews, case)
     found = {
         name: torch.tensor(model.predict_proba(inputs[name]))
         for name in ("valid", "test")
@@ -181,16 +186,26 @@ def linear(reviews: Reviews, case: Case) -> Case:
 # -- ours ------------------------------------------------------------------------------
 
 
-def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
-    """Train one from nothing; on the test as it reads whole, and as it reads cut."""
+def trained(
+    reviews: Reviews, case: Case
+) -> tuple[TextClassifier, list[dict[str, float]]]:
+    """A network trained from nothing, and its measurements pass by pass."""
     settings = {"attention": case["side"], "dropout": case["dropout"]}
     config = replace(reviews.start.model.config, **settings)
     training = ClassifierTraining(epochs=EPOCHS, peak=case["rate"], seed=case["seed"])
     torch.manual_seed(training.seed)
-    model, begun = ClassifierModel(config).to(find_device()), perf_counter()
-    rows, parts = reviews.rows, reviews.parts
+    model, rows, parts = ClassifierModel(config), reviews.rows, reviews.parts
     train, valid = ((rows[side], parts[side].labels) for side in ("train", "valid"))
+    model = model.to(find_device())
     points = list(train_task(ClassifierTask(model, None, train, valid, training)))
+    return TextClassifier(model, reviews.start.tokenizer), points
+
+
+def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
+    """Train one from nothing; on the test as it reads whole, and as it reads cut."""
+    begun = perf_counter()
+    classifier, points = trained(reviews, case)
+    model, rows = classifier.model, reviews.rows
     best = min(points, key=lambda point: point["loss"])  # whose weights it now has
     result = {
         "passes": EPOCHS,
@@ -203,16 +218,16 @@ def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
     }
     if "reads" not in case:
         return result
-    result |= {"architecture": config.to_dict()}
+    result |= {"architecture": model.config.to_dict()}
     result |= reviews.scores(read_long(model, rows["test"]))
     result["cut"] = reviews.scores(probabilities_of(model, rows["test"]))
-    trained = TextClassifier(model.cpu(), reviews.start.tokenizer)
-    asked = trained.probabilities(PHRASES)[:, 1].tolist()
+    model.cpu()
+    asked = classifier.probabilities(PHRASES)[:, 1].tolist()
     result["phrases"] = dict(zip(PHRASES, asked, strict=True))
     if case["side"] == "learned" and case["seed"] == SEEDS[0]:
-        result["inside"] = inside(trained, rows["valid"][::2])
+        result["inside"] = inside(classifier, rows["valid"][::2])
     if out and case["seed"] == SEEDS[0]:
-        trained.save_pretrained(out / case["side"])
+        classifier.save_pretrained(out / case["side"])
     return result
 
 

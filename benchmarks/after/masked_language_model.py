@@ -42,7 +42,7 @@ from sklearn.preprocessing import StandardScaler
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from annotated_transformer.after.classifier import Rows, pieces, read_long
+from annotated_transformer.after.labelled_rows import Rows, pieces, read_long
 from annotated_transformer.after.mask_filling import (
     MaskedLanguageModelTask,
     MaskedTraining,

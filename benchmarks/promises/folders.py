@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from annotated_transformer import load
-from annotated_transformer.after.classifier import ClassifierConfig
+from annotated_transformer.after.classifier_parts import ClassifierConfig
 from annotated_transformer.after.forecasting import Scale
 from annotated_transformer.after.language_model import (
     LanguageModel,
