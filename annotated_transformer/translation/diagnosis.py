@@ -10,9 +10,9 @@ class Measure:
     """A number, the least and the most that is normal, and what else it means."""
 
     name: str
-    value: float
-    least: float
-    most: float
+    value: int | float
+    least: int | float
+    most: int | float
     says: str
 
     @property

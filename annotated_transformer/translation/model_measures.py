@@ -72,31 +72,44 @@ def model_measures(model: Any, src: Rows, tgt: Rows, unk: int) -> Iterator[Measu
     if not weights[0].healthy:
         return
     asked = Asked(model)
-    scores, own = asked.scores(src, tgt), asked.loss(src, tgt)
-    again = difference(scores, asked.scores(src, tgt))
-    says = "asked twice, it answers otherwise: dropout is on, eval() was not called"
-    yield Measure("change when asked twice, nats", again, 0, 1e-5, says)
-    yield from reading_measures(asked, src, tgt, own)
-    says = "it reads the token to come: the decoder lacks its causal mask"
-    yield Measure(
-        "change by later tokens, nats", future(asked, src, tgt), 0, NEAR, says
-    )
-    alone = [asked.scores([s], [t])[0] for s, t in zip(src, tgt, strict=True)]
-    says = "it reads padding: a sentence has another score in a batch than alone"
-    yield Measure(
-        "change beside others, nats", difference(scores, alone), 0, NEAR, says
-    )
-    yield from search_measures(asked, src, tgt)
-    guess = math.log(model.config.tgt_vocab_size)
+    yield from exact_measures(asked, src, tgt)
+    for side, rows in (("source", src), ("target", tgt)):
+        unknown = sum(row.count(unk) for row in rows) / sum(map(len, rows))
+        says = f"{side} tokens are unknown: the vocabulary was made for other text"
+        yield Measure(f"unknown {side} tokens, share", unknown, 0, 0.02, says)
+    own = asked.loss(src, tgt)
+    others = min(asked.loss(turned(src), tgt), asked.loss(src, turned(tgt)))
+    says = "targets fit their neighbours' sources better: the lines are shifted"
+    yield Measure("loss above a neighbour's, nats", own - others, -inf, 0.3, says)
+    chance = own / math.log(model.config.tgt_vocab_size)
     says = (
         "it knows little more than chance: hardly trained, or of another kind of text"
     )
-    yield Measure("loss as a share of ln V", own / guess, 0, 0.5, says)
-    for side, rows in (("source", src), ("target", tgt)):
-        count = sum(row.count(unk) for row in map(list, rows))
-        says = f"{side} tokens are unknown: the vocabulary was made for other text"
-        name = f"unknown {side} tokens, share"
-        yield Measure(name, count / sum(map(len, rows)), 0, 0.02, says)
+    yield Measure("loss as a share of ln V", chance, 0, 0.6, says)
+    says = (
+        "it doesn't read the source, or learned from lines that don't belong together"
+    )
+    yield Measure("rise with a neighbour's source, nats", others - own, 1, inf, says)
+    yield from order_measures(asked, src, tgt, own)
+    yield from search_measures(asked, src, tgt)
+
+
+def exact_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
+    """What an answer must not depend on: the moment, later tokens, its company."""
+    scores = asked.scores(src, tgt)
+    again = difference(scores, asked.scores(src, tgt))
+    says = "asked twice, it answers otherwise: dropout is on, eval() was not called"
+    yield Measure("change when asked twice, nats", again, 0, 1e-5, says)
+    later = difference(
+        [row[:-2] for row in scores],
+        [row[:-2] for row in asked.scores(src, [[*r[:-2], r[0], r[-1]] for r in tgt])],
+    )
+    says = "it reads the token to come: the decoder lacks its causal mask"
+    yield Measure("change by later tokens, nats", later, 0, NEAR, says)
+    alone = [asked.scores([s], [t])[0] for s, t in zip(src, tgt, strict=True)]
+    beside = difference(scores, alone)
+    says = "it reads padding: a sentence has another score in a batch than alone"
+    yield Measure("change beside others, nats", beside, 0, NEAR, says)
 
 
 def weight_measures(model: Any) -> Iterator[Measure]:
@@ -112,29 +125,14 @@ def weight_measures(model: Any) -> Iterator[Measure]:
     yield Measure("equal matrices", len(prints) - len({*prints}), 0, 0, says)
 
 
-def reading_measures(
-    asked: Asked, src: Rows, tgt: Rows, own: float
-) -> Iterator[Measure]:
-    """Whether it reads the source, its order, and the target so far."""
-    neighbours = min(asked.loss(turned(src), tgt), asked.loss(src, turned(tgt))) - own
-    says = "it doesn't read the source: any other does as well; lines may be shifted"
-    if neighbours < -0.3:
-        says = "each target fits its neighbour's source better: the lines are shifted"
-    yield Measure("rise with a neighbour's source, nats", neighbours, 1, inf, says)
+def order_measures(asked: Asked, src: Rows, tgt: Rows, own: float) -> Iterator[Measure]:
+    """Whether it reads the source's order, and the target so far."""
     order = asked.loss(shuffled(src), tgt) - own
     says = "the order of the source's words is lost: positions don't reach the encoder"
     yield Measure("rise with source words shuffled, nats", order, 0.1, inf, says)
     order = asked.loss(src, shuffled(tgt)) - own
     says = "targets in disorder cost it little: it reads them as they are to be written"
     yield Measure("rise with target words shuffled, nats", order, 1, inf, says)
-
-
-def future(asked: Asked, src: Rows, tgt: Rows) -> float:
-    """How far scores change with a target's last token but the end."""
-    other = [[*row[:-2], row[0], *row[-1:]] for row in tgt]
-    rows = zip(asked.scores(src, tgt), asked.scores(src, other), strict=True)
-    cut = [(a[:-2], b[:-2]) for a, b in rows]
-    return difference([a for a, _ in cut], [b for _, b in cut])
 
 
 def search_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
@@ -144,12 +142,6 @@ def search_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
     ended = sum(best.finished for best, *_ in found) / len(rows)
     says = "translations don't end: it never learned the end token"
     yield Measure("translations that end, share", ended, 0.9, 1, says)
-    texts = {tuple(best.tokens) for best, *_ in found}
-    says = "different sources get the same translation"
-    expected = len({tuple(row) for row in rows})
-    yield Measure(
-        "different translations, share", len(texts) / expected, 0.7, inf, says
-    )
     lengths = sum(len(best.tokens) + 1 for best, *_ in found)
     says = "translations are far too short or too long"
     right = lengths / sum(map(len, tgt[:SEARCHED]))

@@ -70,14 +70,14 @@ def log_measures(records: Sequence[Record], vocabulary: int) -> Iterator[Measure
     says = "the first loss is far above ln V: weights or rate are out of scale"
     yield Measure("first loss above ln V, nats", losses[0] - guess, -inf, 3, says)
     later = losses[len(losses) // 2 :]
-    steps = [abs(b - a) for a, b in zip(later, later[1:], strict=False)]
+    rises = [max(0, b - a) for a, b in zip(later, later[1:], strict=False)]
     says = "the loss shakes to the end: the rate is too high, or gradients add up"
-    yield Measure("change from point to point, nats", fmean(steps), 0, 0.15, says)
-    rises = [
+    yield Measure("mean rise from point to point, nats", fmean(rises), 0, 0.1, says)
+    jumps = [
         (losses[i] - median(losses[i - 3 : i]), points[i][0])
         for i in range(3, len(losses))
     ]
-    jump, step = max(rises)
+    jump, step = max(jumps)
     says = f"the loss jumped before update {step:,}: were Adam's averages lost there?"
     yield Measure("largest rise of the loss, nats", jump, -inf, 0.3, says)
     says = "the loss stays near guessing: a rate too high, no warm-up, a broken mask"
