@@ -106,10 +106,10 @@ def train_translator(
         plan = plan_training(source, own, training["settings"] or [], start, parts)
         use_threads(training["threads"], device := training["device"])
         pairs = training_pairs(plan, own["valid"], training["root"])
-        if own["valid"]:
-            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
         pairs = distilled_pairs(pairs, plan, teacher, choices, device, dry_run)
         folder = run_folder(training["out"], Path(source).name)
+        if own["valid"]:
+            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
