@@ -77,21 +77,12 @@ def model_measures(model: Any, src: Rows, tgt: Rows, unk: int) -> Iterator[Measu
         unknown = sum(row.count(unk) for row in rows) / sum(map(len, rows))
         says = f"{side} tokens are unknown: the vocabulary was made for other text"
         yield Measure(f"unknown {side} tokens, share", unknown, 0, 0.02, says)
-    own = asked.loss(src, tgt)
-    others = min(asked.loss(turned(src), tgt), asked.loss(src, turned(tgt)))
-    says = "targets fit their neighbours' sources better: the lines are shifted"
-    yield Measure("loss above a neighbour's, nats", own - others, -inf, 0.3, says)
-    chance = own / math.log(model.config.tgt_vocab_size)
-    says = (
-        "it knows little more than chance: hardly trained, or of another kind of text"
-    )
-    yield Measure("loss as a share of ln V", chance, 0, 0.6, says)
-    says = (
-        "it doesn't read the source, or learned from lines that don't belong together"
-    )
-    yield Measure("rise with a neighbour's source, nats", others - own, 1, inf, says)
-    yield from order_measures(asked, src, tgt, own)
-    yield from search_measures(asked, src, tgt)
+    yield from reading_measures(asked, src, tgt)
+    rows = [[*row] for row in src[:SEARCHED]]
+    found = ModelSearch(model).search(rows, SearchOptions(beam_size=1))
+    ended = sum(best.finished for best, *_ in found) / len(rows)
+    says = "translations don't end: it never learned the end token"
+    yield Measure("translations that end, share", ended, 0.9, 1, says)
 
 
 def exact_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
@@ -112,6 +103,22 @@ def exact_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
     yield Measure("change beside others, nats", beside, 0, NEAR, says)
 
 
+def reading_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
+    """Whether it reads the source, and the order of its words."""
+    own = asked.loss(src, tgt)
+    others = min(asked.loss(turned(src), tgt), asked.loss(src, turned(tgt)))
+    says = "targets fit their neighbours' sources better: the lines are shifted"
+    yield Measure("loss above a neighbour's, nats", own - others, -inf, 0.3, says)
+    chance = own / math.log(asked.model.config.tgt_vocab_size)
+    says = "it knows little more than chance: untrained, or of another kind of text"
+    yield Measure("loss as a share of ln V", chance, 0, 0.6, says)
+    says = "it doesn't read the source, or learned from lines that don't fit"
+    yield Measure("rise with a neighbour's source, nats", others - own, 1, inf, says)
+    order = asked.loss(shuffled(src), tgt) - own
+    says = "the order of the source's words is lost: positions don't reach the encoder"
+    yield Measure("rise with source words shuffled, nats", order, 0.1, inf, says)
+
+
 def weight_measures(model: Any) -> Iterator[Measure]:
     """Whether weights are numbers, and layers have their own."""
     weights = {
@@ -123,26 +130,3 @@ def weight_measures(model: Any) -> Iterator[Measure]:
     prints = [each.float().cpu().numpy().tobytes() for each in weights.values()]
     says = "layers hold the very same weights: one layer was put in several places"
     yield Measure("equal matrices", len(prints) - len({*prints}), 0, 0, says)
-
-
-def order_measures(asked: Asked, src: Rows, tgt: Rows, own: float) -> Iterator[Measure]:
-    """Whether it reads the source's order, and the target so far."""
-    order = asked.loss(shuffled(src), tgt) - own
-    says = "the order of the source's words is lost: positions don't reach the encoder"
-    yield Measure("rise with source words shuffled, nats", order, 0.1, inf, says)
-    order = asked.loss(src, shuffled(tgt)) - own
-    says = "targets in disorder cost it little: it reads them as they are to be written"
-    yield Measure("rise with target words shuffled, nats", order, 1, inf, says)
-
-
-def search_measures(asked: Asked, src: Rows, tgt: Rows) -> Iterator[Measure]:
-    """Whether it ends its translations, and says different things."""
-    rows = [[*row] for row in src[:SEARCHED]]
-    found = ModelSearch(asked.model).search(rows, SearchOptions(beam_size=1))
-    ended = sum(best.finished for best, *_ in found) / len(rows)
-    says = "translations don't end: it never learned the end token"
-    yield Measure("translations that end, share", ended, 0.9, 1, says)
-    lengths = sum(len(best.tokens) + 1 for best, *_ in found)
-    says = "translations are far too short or too long"
-    right = lengths / sum(map(len, tgt[:SEARCHED]))
-    yield Measure("their length beside the references'", right, 0.6, 1.6, says)
