@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from torch import nn
 
 from annotated_transformer import UserError, doctor, fit, load, prepare, recipe
 from annotated_transformer.data.corpora import load_corpus
-from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.data.phrasebook import different, meanings, phrasebook
 from annotated_transformer.model import transformer
 from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.training.log import Log
@@ -347,9 +348,22 @@ def test_a_fault_in_the_data_of_a_run_is_named_first(tmp_path, train, valid, nam
 @pytest.mark.slow
 def test_nothing_is_found_in_a_fresh_run(tmp_path):
     plan = recipe("phrasebook")
-    steps = {"steps": 600, "warmup": 100, "log_every": 10}
-    plan = replace(plan, training=replace(plan.training, **steps))
-    data = phrasebook("en", "de", "train", 20_000), phrasebook("en", "de", "val", 300)
+    sizes = {"d_model": 64, "d_ff": 128, "h": 4, "max_length": 64}
+    few = {"steps": 400, "batch_tokens": 600, "warmup": 60, "peak": 0.004}
+    few |= {"label_smoothing": 0.1, "log_every": 10, "save_every": 1_000, "keep": 1}
+    plan = replace(
+        plan,
+        vocab_size=400,
+        max_tokens=64,
+        architecture=replace(plan.architecture, **sizes),
+        training=replace(plan.training, **few),
+    )
+    topics = {"dates in words", "times", "sentences: times"}
+    data = []
+    for split, count in (("train", 4_000), ("val", 100)):
+        wanted = (each for each in meanings(split) if each.pattern.topic in topics)
+        pairs = ((each.say("en"), each.say("de")) for each in wanted)
+        data.append([*islice(different(pairs), count)])
     fit(prepare(plan, tmp_path / "run", *data, device="cpu", report=None))
     found = doctor(tmp_path / "run", device="cpu")
     assert not found.findings, str(found)

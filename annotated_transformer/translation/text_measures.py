@@ -121,7 +121,7 @@ def held_out_measures(
         if copies:
             some = sides[0][:: len(pairs) // 500 + 1]
             alike = share(sketch(text, lang) in copies for text in some)
-            says = f"{name} has near copies in the training text: its score flatters"
+            says = f"{name} has near copies in training, or both are made from patterns"
             yield Measure(f"{name} nearly seen, share", alike, 0, 0.1, says)
         new = share(not letters.issuperset(a + b) for a, b in pairs)
         says = f"{name} has characters that training never shows: they are unknown"
