@@ -55,9 +55,10 @@ Write one yourself, with a check of each part, in a notebook or in a file:
     from annotated_transformer import check; check.attention(attention)
     annotated-transformer check my_transformer.py
 
-What a user can mend is a `UserError`; `verify(folder)` sees whether files are as they
-were written. Each name is imported from its module when it is first used, so importing
-the package takes no time, and no PyTorch.
+`doctor(RUN)`, or of a model, or of pairs with their languages, says what is likely
+wrong. What a user can mend is a `UserError`; `verify(folder)` sees whether files are as
+they were written. Each name is imported from its module when it is first used, so
+importing the package takes no time, and no PyTorch.
 """
 
 import os
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from .training.run import fit as fit
     from .training.run import start_run as start_run
     from .training.trainer import train as train
+    from .translation.doctor import doctor as doctor
     from .translation.task import prepare as prepare
     from .translation.translator import Translator as Translator
 
@@ -115,6 +117,7 @@ _HOMES = {
     "TransformerConfig": "model.config",
     "Translator": "translation.translator",
     "UserError": "errors",
+    "doctor": "translation.doctor",
     "fit": "training.run",
     "load": "pretrained",
     "make_task": "model_types",

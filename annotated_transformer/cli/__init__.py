@@ -15,7 +15,7 @@ from ..errors import UserError
 # Each adds its commands to `app`, in this order.
 # isort: off
 from . import split, train, translate, evaluate, inspect, models, plot  # noqa: F401
-from . import check  # noqa: F401
+from . import check, doctor  # noqa: F401
 
 # isort: on
 from .exit_status import end_at_lost_interrupt, end_at_second_interrupt, status_of

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .doctor import tell_of_pairs
 from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
 from .progress import run_folder, train_run, use_threads
 from .recipe import distilled_pairs, open_start, plan_training, training_pairs
@@ -107,6 +108,8 @@ def train_translator(
         pairs = training_pairs(plan, own["valid"], training["root"])
         pairs = distilled_pairs(pairs, plan, teacher, choices, device, dry_run)
         folder = run_folder(training["out"], Path(source).name)
+        if own["valid"]:
+            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
