@@ -36,7 +36,7 @@ from annotated_transformer.after.language_model import (
     characters,
     token_losses,
 )
-from annotated_transformer.after.since_2017 import exchange_parts
+from annotated_transformer.after.parts_by_name import exchange_parts
 from annotated_transformer.after.text_generation import (
     LanguageModelTask,
     LanguageTraining,

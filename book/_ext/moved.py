@@ -4,7 +4,10 @@ from html import escape
 from pathlib import Path
 
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
-MOVED = {"training/averaging": f"training/trainer.html#{MEAN}"}
+MOVED = {
+    "training/averaging": f"training/trainer.html#{MEAN}",
+    "after/since_2017": "after/parts.html#the-skeleton-stands",
+}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
