@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 for name, home, summary in (
     ("transformer", "translation.translator:Translator", ""),
     ("recurrent", "translation.recurrent_translator:RecurrentTranslator", ""),
-    ("transformer-since-2017", "after.since_2017_translator:Since2017Translator", ""),
+    ("transformer-since-2017", "after.parts_by_name:Since2017Translator", ""),
     ("marian", "interop.marian:MarianTranslator", ""),
     ("gpt2", "interop.gpt2:GPT2Generator", ""),
     ("bert", "interop.bert:BertFiller", ""),

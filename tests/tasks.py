@@ -22,8 +22,8 @@ from annotated_transformer.after.masked_language_model import (
     MaskedLanguageModelConfig,
 )
 from annotated_transformer.after.masked_texts import mask_tokenizer, text_rows
+from annotated_transformer.after.parts_by_name import Since2017Config, assemble
 from annotated_transformer.after.series import SeriesConfig, SeriesTransformer
-from annotated_transformer.after.since_2017 import Since2017Config, assemble
 from annotated_transformer.after.text_classification import (
     ClassifierTask,
     ClassifierTraining,

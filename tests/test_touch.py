@@ -20,6 +20,7 @@ import torch
 from browser import CHROMIUM, Browser
 from small_page import small_page
 
+from annotated_transformer.after.long_texts import rotate
 from annotated_transformer.data.batching import cut_points, padding_share
 from annotated_transformer.data.pairs import split_of
 from annotated_transformer.data.phrasebook_grammar import LANGUAGES
@@ -212,6 +213,21 @@ def test_codes_are_pythons(d_model):
     assert torch.allclose(torch.tensor(found), codes[[0, 7, 100]], atol=1e-6)
     dot = in_node("position-clocks.js", f"it.product(30, 34, {d_model})")
     assert dot == pytest.approx((codes[30] @ codes[34]).item(), abs=1e-3)
+
+
+@needs_node
+@pytest.mark.parametrize("position", [0, 7, 33])
+def test_turned_hands_are_pythons(position):
+    state = {**PARTS["rotary-dials"], "position": position}
+    apart, codes = state["distance"], sinusoids(60, 8)
+    rows = (("query", position + apart), ("key", position))
+    query, key = (
+        rotate(torch.tensor([state[name]]), codes[at : at + 1])[0] for name, at in rows
+    )
+    turned = in_node("rotary-dials.js", f"it.rotate({state['key']}, {position})")
+    assert torch.allclose(torch.tensor(turned), key, atol=1e-5)
+    score = in_node("rotary-dials.js", f"it.score({json.dumps(state)})")
+    assert score == pytest.approx((query @ key).item() / 8**0.5, abs=1e-5)
 
 
 @needs_node
@@ -410,6 +426,7 @@ def test_recorded_beam_is_what_the_page_searches():
     assert in_node("beam-steps.js", ended.replace(", 8)", ", 4)")) == []
 
 
+LLAMA = "Object.entries(it.LLAMA)"
 WEIGH = """function attention(query, key, value, mask) {
   return query.map((q, i) => mix(WEIGHTS, value));
 }"""
@@ -743,6 +760,35 @@ def test_hidden_units_draw_what_is_asked_for(near):
     window.run("document.querySelector('relu-units td input').focus()")
     press(window, "ArrowUp")
     assert told(window, "relu-units").endswith("|x| is at most 1.5 away.")
+
+
+@needs_chromium
+def test_moving_both_keeps_the_score_and_moving_one_does_not(near):
+    window = near("rotary-dials")
+    before = told(window, "rotary-dials")
+    window.run("document.querySelector('rotary-dials [name=position]').focus()")
+    press(window, "ArrowRight")
+    moved = told(window, "rotary-dials")
+    assert moved.startswith("The query at 4 meets the key 2 places before it: score ")
+    assert moved.partition(": ")[2] == before.partition(": ")[2]
+    window.run("document.querySelector('rotary-dials [name=distance]').focus()")
+    press(window, "ArrowRight")
+    assert told(window, "rotary-dials").partition(": ")[2] != moved.partition(": ")[2]
+
+
+@needs_chromium
+def test_five_exchanges_make_a_layer_of_llama(near):
+    window = near("part-exchange")
+    assert told(window, "part-exchange").startswith("The paper’s encoder layer of 2017")
+    label = "document.querySelector('part-exchange .part svg').ariaLabel"
+    change = "dispatchEvent(new Event('input', { bubbles: true }))"
+    for hits, (name, choice) in enumerate(in_node("part-exchange.js", LLAMA), start=1):
+        part = f"document.querySelector('part-exchange [name={name}]')"
+        window.run(f"{part}.value = {json.dumps(choice)}; {part}.{change}")
+        assert told(window, "part-exchange").startswith(
+            f"{hits} of the five" if hits < 5 else "All five are LLaMA’s."
+        )
+        assert choice in window.run(label)
 
 
 @needs_chromium

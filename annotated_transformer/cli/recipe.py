@@ -141,7 +141,7 @@ def with_parts(architecture: Any, parts: str) -> Any:
 
     Raises: UserError for one that is unknown or doesn't fit.
     """
-    from ..after.since_2017 import Since2017Config
+    from ..after.parts_by_name import Since2017Config
 
     names = [name.strip() for name in parts.split(",") if name.strip()]
     return Since2017Config.from_dict(architecture.to_dict() | {"parts": names})

@@ -2,7 +2,7 @@
 
     python -m benchmarks.after.decoder_only_parts [--workers 2]
 
-The study `decoder-only` of nbs/after/since_2017.ipynb, beside those that
+The study `decoder-only` of nbs/after/parts.ipynb, beside those that
 benchmarks/after/since_2017.py makes of the translator: the same parts in a decoder of
 nanoGPT's sizes for a laptop, 300 updates of 16 windows of 64 characters. Rates are
 tuned as benchmarks/after/studies.py says, on the last tenth of the training text; then
@@ -23,7 +23,7 @@ from annotated_transformer.after.language_model import (
     LanguageModelConfig,
     token_losses,
 )
-from annotated_transformer.after.since_2017 import exchange_parts
+from annotated_transformer.after.parts_by_name import exchange_parts
 from annotated_transformer.after.text_generation import (
     LanguageModelTask,
     LanguageTraining,

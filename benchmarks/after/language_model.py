@@ -35,7 +35,7 @@ from annotated_transformer.after.language_model import (
     token_losses,
 )
 from annotated_transformer.after.n_grams import KneserNey
-from annotated_transformer.after.since_2017 import exchange_parts
+from annotated_transformer.after.parts_by_name import exchange_parts
 from annotated_transformer.after.text_generation import (
     LanguageModelTask,
     LanguageTraining,

@@ -15,8 +15,8 @@ Studies, each on Multi30k with the base row of Table 3 in small
 
 Rates are tuned as benchmarks/after/studies.py says; then each side is measured on the
 test split. Each worker has one thread. Adds a line for each run to
-results/after/since_2017.jsonl, which nbs/after/since_2017.ipynb shows. Multi30k is
-downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
+results/after/since_2017.jsonl, which nbs/after/parts.ipynb and long_texts.ipynb show.
+Multi30k is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
 """
 
 import time
@@ -32,12 +32,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer.after.since_2017 import (
-    Since2017Config,
-    assemble,
-    decaying_adam,
-    falling_cosine,
-)
+from annotated_transformer.after.decay import decaying_adam, falling_cosine
+from annotated_transformer.after.parts_by_name import Since2017Config, assemble
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs

@@ -8,6 +8,7 @@ MOVED = {
     "data/phrasebook": "data/pairs.html#meanings-cannot-leak",
     "training/averaging": f"training/trainer.html#{MEAN}",
     "translation/translator": "api/translation.html",
+    "after/since_2017": "after/parts.html#the-skeleton-stands",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">

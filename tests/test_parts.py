@@ -9,27 +9,24 @@ from tiny_run import refused, train_arguments, write_pairs
 from torch import nn
 
 from annotated_transformer import load
+from annotated_transformer.after.configurable_attention import (
+    ConfigurableAttention,
+    attentions,
+)
+from annotated_transformer.after.decay import decaying_adam, falling_cosine
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
 )
-from annotated_transformer.after.since_2017 import (
+from annotated_transformer.after.long_texts import ALiBi, Rotary, rotate
+from annotated_transformer.after.parts import RMSNorm, SwiGLU
+from annotated_transformer.after.parts_by_name import (
     PARTS,
-    ALiBi,
-    ConfigurableAttention,
-    GELUFeedForward,
-    RMSNorm,
-    Rotary,
     Since2017Config,
-    SwiGLU,
     assemble,
-    attentions,
-    decaying_adam,
     exchange_parts,
-    falling_cosine,
-    gelu,
-    rotate,
 )
+from annotated_transformer.after.small_parts import GELUFeedForward, gelu
 from annotated_transformer.data.batch import Batch
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
