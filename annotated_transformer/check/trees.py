@@ -70,64 +70,58 @@ def _row(
     return [*opening(tree.label), *inside, *closing(tree.label)]
 
 
+# What is said of each usual mistake, and what `_row` does otherwise to make it.
+MISTAKES: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "it holds the words; the parser reads and writes tags alone": {
+        "tag": lambda leaf: [leaf.word]
+    },
+    "tag and word both stand in it; the word is put back by counting": {
+        "tag": lambda leaf: [leaf.label, leaf.word]
+    },
+    "tags have brackets, too; a tag is one token, its label": {
+        "tag": lambda leaf: [f"({leaf.label}", f"){leaf.label}"]
+    },
+    "a tag has an opening bracket, too; it is its label alone": {
+        "tag": lambda leaf: [f"({leaf.label}"]
+    },
+    "a label fell into its letters; * spreads a string, so put it into a list": {
+        "tag": lambda leaf: [*leaf.label]
+    },
+    "nothing is closed; each constituent ends with “)” and its label": {
+        "closing": lambda label: []
+    },
+    "a closing bracket lacks its label": {"closing": lambda label: [")"]},
+    "closing brackets are written as opening ones": {
+        "closing": lambda label: [f"({label}"]
+    },
+    "bracket and label are two tokens; they are one, such as “(NP”": {
+        "opening": lambda label: ["(", label],
+        "closing": lambda label: [")", label],
+    },
+    "TOP stands in it; leave out its bracket, not what is inside": {
+        "without": lambda tree: False
+    },
+    "constituents over a single child are left out; only TOP is": {
+        "without": lambda tree: tree.label == "TOP" or len(tree.children) == 1
+    },
+    "only the first child of each constituent is in it": {
+        "children": lambda tree: tree.children[:1]
+    },
+    "the last child of each constituent is missing": {
+        "children": lambda tree: tree.children[:-1]
+    },
+    "the children stand in it from right to left": {
+        "children": lambda tree: tree.children[::-1]
+    },
+    "what is inside constituents is missing": {
+        "children": lambda tree: tuple(Tree(c.label, word="…") for c in tree.children)
+    },
+}
+
+
 def _reason(found: list[str], tree: Tree) -> str:
     """What gives the row that was found, of the usual mistakes."""
-
-    def chain(tree: Tree) -> bool:
-        return tree.label == "TOP" or len(tree.children) == 1
-
-    mistakes = {
-        "it holds the words; the parser reads and writes tags alone": (
-            _row(tree, tag=lambda leaf: [leaf.word])
-        ),
-        "tag and word both stand in it; the word is put back by counting": (
-            _row(tree, tag=lambda leaf: [leaf.label, leaf.word])
-        ),
-        "tags have brackets, too; a tag is one token, its label": (
-            _row(tree, tag=lambda leaf: [f"({leaf.label}", f"){leaf.label}"])
-        ),
-        "a tag has an opening bracket, too; it is its label alone": (
-            _row(tree, tag=lambda leaf: [f"({leaf.label}"])
-        ),
-        "nothing is closed; each constituent ends with “)” and its label": (
-            _row(tree, closing=lambda label: [])
-        ),
-        "a closing bracket lacks its label": _row(tree, closing=lambda label: [")"]),
-        "bracket and label are two tokens; they are one, such as “(NP”": (
-            _row(
-                tree,
-                opening=lambda label: ["(", label],
-                closing=lambda label: [")", label],
-            )
-        ),
-        "closing brackets are written as opening ones": (
-            _row(tree, closing=lambda label: [f"({label}"])
-        ),
-        "TOP stands in it; leave out its bracket, not what is inside": (
-            _row(tree, without=lambda tree: False)
-        ),
-        "constituents over a single child are left out; only TOP is": (
-            _row(tree, without=chain)
-        ),
-        "only the first child of each constituent is in it": (
-            _row(tree, children=lambda tree: tree.children[:1])
-        ),
-        "the last child of each constituent is missing": (
-            _row(tree, children=lambda tree: tree.children[:-1])
-        ),
-        "the children stand in it from right to left": (
-            _row(tree, children=lambda tree: tree.children[::-1])
-        ),
-        "what is inside constituents is missing": [
-            f"({tree.label}",
-            *(child.label for child in tree.children),
-            f"){tree.label}",
-        ],
-        "a label fell into its letters; * spreads a string, so put it into a list": (
-            _row(tree, tag=lambda leaf: [*leaf.label])
-        ),
-    }
     if not found:
         return ": leave out the bracket of TOP, not what is inside"
-    words = [text for text, row in mistakes.items() if row == found]
-    return f": {words[0]}" if words else ""
+    words = (each for each, other in MISTAKES.items() if _row(tree, **other) == found)
+    return f": {text}" if (text := next(words, "")) else ""
