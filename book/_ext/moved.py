@@ -4,7 +4,11 @@ from html import escape
 from pathlib import Path
 
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
-MOVED = {"training/averaging": f"training/trainer.html#{MEAN}"}
+MOVED = {
+    "training/averaging": f"training/trainer.html#{MEAN}",
+    "after/vision": "after/patches.html",
+    "after/series": "after/patches.html#a-line-of-1970-beats-it",
+}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
