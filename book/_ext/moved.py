@@ -6,7 +6,7 @@ from pathlib import Path
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
 MOVED = {
     "training/averaging": f"training/trainer.html#{MEAN}",
-    "after/vision": "after/patches.html",
+    "after/vision": "after/patches.html#anything-cut-up-is-a-sentence",
     "after/series": "after/patches.html#a-line-of-1970-beats-it",
 }
 PAGE = """<!DOCTYPE html>
