@@ -20,6 +20,7 @@ from benchmarks.record import RESULTS, ROOT, code, command_line
 # The ledger and the gate read other records, so they come last.
 QUICK = """
     after.hidden_words after.mask_twins after.next_token
+    after.shuffled
     model.attention_arcs model.beam_steps model.depth model.figure_one model.first_run
     model.head_switch model.part_switch
     paper.bleu_microscope paper.confidence paper.corpora paper.heads

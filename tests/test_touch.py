@@ -38,6 +38,7 @@ from annotated_transformer.training.loss import smoothed_cross_entropy
 from annotated_transformer.training.schedule import adam, noam, peak_factor
 from annotated_transformer.translation.bleu import bleu, tokenize_13a
 from annotated_transformer.translation.repair import repair
+from benchmarks.after import shuffled
 from benchmarks.model import (
     attention_arcs,
     beam_steps,
@@ -338,6 +339,20 @@ def test_recorded_depth_is_measured(way):
     for N in (1, 4):
         for name, values in depth.run(way, N).items():
             assert recorded[N - 1][name] == pytest.approx(values, rel=0.02)
+
+
+@needs_node
+def test_patches_change_places_as_pythons():
+    recorded = load(shuffled.PLACE)
+    assert recorded["orders"] == shuffled.orders()
+    assert sorted(recorded["orders"][-1]) == list(range(16))
+    for digit, stroke in shuffled.STROKES.items():
+        picture = shuffled.drawn(stroke)
+        assert recorded["pictures"][str(digit)] == picture.tolist()
+        for order in recorded["orders"]:
+            moved = shuffled.reordered(picture[None], torch.tensor(order))[0]
+            asked = f"it.shuffled({json.dumps(picture.tolist())}, {order})"
+            assert in_node("patch-shuffle.js", asked) == moved.tolist()
 
 
 def test_recorded_figure_is_what_the_model_does():
@@ -860,6 +875,20 @@ def test_depth_follows_the_slider(near):
     press(window, "ArrowRight")
     assert before.startswith("On top of 12 post-norm")
     assert told(window, "layer-depth").startswith("On top of 13 post-norm")
+
+
+@needs_chromium
+def test_a_digit_falls_into_patches(near):
+    window, read = near("patch-shuffle"), PARTS["patch-shuffle"]["read"]
+    assert told(window, "patch-shuffle").startswith("A 3 after 0 of 15 swaps: ")
+    window.run("document.querySelector('patch-shuffle [name=swaps]').focus()")
+    for _ in range(15):
+        press(window, "ArrowRight")
+    (first, _), (second, _) = (read[way]["3"][15] for way in ("in order", "shuffled"))
+    said = told(window, "patch-shuffle")
+    assert said.startswith("A 3 after 15 of 15 swaps: ")
+    assert f"learned in order reads a {first} (" in said
+    assert f"learned shuffled reads a {second} (" in said
 
 
 @needs_chromium

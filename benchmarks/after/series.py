@@ -12,7 +12,7 @@ this series, once with the paper's layer norm and once with their batch norm. Th
 trained with three seeds; each training keeps the weights that were best in validation.
 
 A GPU is used where there is one, else one thread for each worker. A run is a line of
-results/after/series.jsonl, which nbs/after/series.ipynb shows; one that is there isn't
+results/after/series.jsonl, which nbs/after/patches.ipynb shows; one that is there isn't
 made again. Takes some two hours of one core for each norm, minutes of a GPU.
 """
 

@@ -13,7 +13,7 @@ as many trials for the strength of its penalty.
 
 A GPU is used where there is one, else a thread for each worker. A run that is on record
 is left alone, so the same command finishes what is missing. Adds a line for each run to
-results/after/vision.jsonl, which nbs/after/vision.ipynb shows. Takes two and a half
+results/after/vision.jsonl, which nbs/after/patches.ipynb shows. Takes two and a half
 hours of one core.
 """
 

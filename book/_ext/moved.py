@@ -9,6 +9,8 @@ MOVED = {
     "training/averaging": f"training/trainer.html#{MEAN}",
     "translation/translator": "api/translation.html",
     "after/since_2017": "after/parts.html#the-skeleton-stands",
+    "after/vision": "after/patches.html#anything-cut-up-is-a-sentence",
+    "after/series": "after/patches.html#a-line-of-1970-beats-it",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
