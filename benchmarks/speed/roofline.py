@@ -1,0 +1,58 @@
+"""How fast one matrix multiplies few rows and many: the dots under a roofline.
+
+    python -m benchmarks.speed.roofline               half a minute
+
+A matrix of 8,192 × 8,192 numbers in float32, 268 MB, which no cache holds, multiplies
+1 to 2,048 rows, on one thread. The bandwidth is that of one sum over the matrix; the
+peak is the best rate of any number of rows. Processor seconds, the least of several
+calls, since others may share the memory. Writes results/speed/roofline.json.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+from benchmarks.record import command_line, save
+
+SIDE = 8192
+ROWS = [2**k for k in range(12)]
+
+
+def least(action: Callable[[], object], calls: int) -> float:
+    """The least processor seconds of some calls, after one that isn't counted."""
+    action()
+    taken = []
+    for _ in range(calls):
+        start = time.process_time()
+        action()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and write the record."""
+    command_line(__doc__).parse_args(arguments)
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    weight = torch.randn(SIDE, SIDE)
+    seconds = {}
+    for rows in ROWS:
+        x = torch.randn(rows, SIDE)
+        seconds[rows] = least(lambda x=x: x @ weight.T, 7 if rows < 256 else 2)
+    numbers = weight.numel()
+    rates = {rows: 2 * rows * numbers / took for rows, took in seconds.items()}
+    found = {
+        "threads": 1,
+        "numbers": numbers,
+        "bytes_a_number": weight.element_size(),
+        "bandwidth": numbers * weight.element_size() / least(weight.sum, 7),
+        "peak": max(rates.values()),
+        "seconds": seconds,
+        "rates": rates,
+    }
+    save("speed/roofline.json", found)
+
+
+if __name__ == "__main__":
+    main()
