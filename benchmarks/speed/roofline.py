@@ -3,7 +3,7 @@
     python -m benchmarks.speed.roofline               a minute
 
 A matrix of 8,192 × 8,192 numbers in float32, 268 MB, which no cache holds, multiplies
-1 to 2,048 rows, on one thread, once as a linear layer keeps it in memory and once as
+1 to 512 rows, on one thread, once as a linear layer keeps it in memory and once as
 the search lays it out. The bandwidth is that of one sum over the matrix; the
 peak is the best rate of any number of rows. Processor seconds, the least of several
 calls, since others may share the memory. Writes results/speed/roofline.json.
@@ -20,7 +20,7 @@ from annotated_transformer.performance.decoding import search_matrix
 from benchmarks.record import command_line, save
 
 SIDE = 8192
-ROWS = [2**k for k in range(12)]
+ROWS = [2**k for k in range(10)]
 
 
 def least(action: Callable[[], object], calls: int) -> float:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for rows in ROWS:
         x = torch.randn(rows, SIDE)
         for name, matrix in layouts.items():
-            calls = 7 if rows < 256 else 2
+            calls = 5 if rows < 64 else 2
             seconds[name][rows] = least(partial(F.linear, x, matrix), calls)
     numbers, size = weight.numel(), weight.element_size()
     rates = {
