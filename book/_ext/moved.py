@@ -4,7 +4,13 @@ from html import escape
 from pathlib import Path
 
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
-MOVED = {"training/averaging": f"training/trainer.html#{MEAN}"}
+FAST = "performance/how_fast.html"
+MOVED = {
+    "training/averaging": f"training/trainer.html#{MEAN}",
+    "performance/update": FAST,
+    "performance/growth": f"{FAST}#the-square-is-memory-first",
+    "performance/decoding": f"{FAST}#one-row-reads-many-multiply",
+}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
