@@ -7,7 +7,7 @@ MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
 FAST = "performance/how_fast.html"
 MOVED = {
     "training/averaging": f"training/trainer.html#{MEAN}",
-    "performance/update": FAST,
+    "performance/update": f"{FAST}#products-set-the-floor",
     "performance/growth": f"{FAST}#the-square-is-memory-first",
     "performance/decoding": f"{FAST}#one-row-reads-many-multiply",
 }
