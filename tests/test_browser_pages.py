@@ -318,7 +318,7 @@ QUERIES = {
     "bleu": "translation/bleu",
     "dropout": "model/layers",
     "checkpoint": "training/run",
-    "key-value cache": "performance/decoding",
+    "key-value cache": "performance/how_fast",
     "gru": "before/recurrent",
     "parameters": "model/costs",
     "gradient accumulation": "training/trainer",

@@ -332,6 +332,16 @@ def test_costs_are_pythons(name):
     assert found["cache"] == {"of the target": bytes_of, "of the source": bytes_of}
 
 
+@needs_node
+@pytest.mark.parametrize("rows", [1, 8, 16, 512])
+def test_the_roof_is_the_lower_of_two_bounds(rows):
+    record = load("speed/roofline.json")
+    found = in_node("roof-line.js", f"it.roof({json.dumps(record)}, {rows})")
+    fetched = record["numbers"] * record["bytes_a_number"] / record["bandwidth"]
+    at_memory_speed = 2 * rows * record["numbers"] / fetched
+    assert found == pytest.approx(min(at_memory_speed, record["peak"]))
+
+
 @pytest.mark.parametrize("way", depth.WAYS)
 def test_recorded_depth_is_measured(way):
     """The record of two depths comes out again; other machines round otherwise."""
@@ -889,6 +899,17 @@ def test_a_digit_falls_into_patches(near):
     assert said.startswith("A 3 after 15 of 15 swaps: ")
     assert f"learned in order reads a {first} (" in said
     assert f"learned shuffled reads a {second} (" in said
+
+
+@needs_chromium
+def test_a_row_gets_cheaper_as_rows_are_added(near):
+    window = near("roof-line")
+    assert told(window, "roof-line").startswith("1 row: memory allows 5 billion")
+    window.run("document.querySelector('roof-line [name=rows]').focus()")
+    for _ in range(6):
+        press(window, "ArrowRight")
+    assert told(window, "roof-line").startswith("64 rows: the arithmetic allows 50 ")
+    assert told(window, "roof-line").endswith("4.6 ms a row.")
 
 
 @needs_chromium

@@ -3,7 +3,7 @@
     python -m benchmarks.scale.growth                      every section
     python -m benchmarks.scale.growth length decoding      these; the others stay
 
-Writes results/scale/growth.json, which nbs/performance/growth.ipynb plots.
+Writes results/scale/growth.json, which nbs/performance/how_fast.ipynb plots.
 One thread, ten minutes to half an hour, at most about 7 GB. Times are processor
 seconds, those of the workers seconds by the clock. Memory is what PyTorch's allocator
 hands out: the highest sum of live bytes during one call, above what lived before it. It

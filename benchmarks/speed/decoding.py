@@ -5,7 +5,7 @@
 The paper's base size with random weights and 10,000 tokens; every output is forced to
 24 tokens, sources have 7 to 28, α = 0. Each contender has a process of its own with one
 thread, and they take turns; medians of processor time. Writes
-results/speed/decoding.json, which nbs/performance/decoding.ipynb shows.
+results/speed/decoding.json, which nbs/performance/how_fast.ipynb shows.
 """
 
 import time

@@ -6,7 +6,7 @@ An update with the package's loss, and one whose slices have the gradient writte
 hand, take turns on the same batches of Multi30k's text, on one thread, with freed
 memory given back to the system, and with all of it kept, as a run keeps it. Multi30k is
 downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Takes some
-minutes. Writes results/speed/loss-in-slices.json, for nbs/performance/update.ipynb.
+minutes. Writes results/speed/loss-in-slices.json, for nbs/results.md.
 """
 
 from collections.abc import Callable, Sequence

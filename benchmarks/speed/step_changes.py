@@ -6,7 +6,7 @@ The variants take turns on the same batches of Multi30k's text, on one thread, o
 freed memory given back to the system as the C library sees fit, and once with all of it
 kept; each case runs in a process of its own. Multi30k is downloaded unless
 ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Takes ten minutes. Writes
-results/speed/changes-taken-back.json, for nbs/performance/update.ipynb.
+results/speed/changes-taken-back.json, for nbs/performance/how_fast.ipynb.
 """
 
 from collections.abc import Callable, Sequence

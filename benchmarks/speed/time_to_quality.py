@@ -9,8 +9,7 @@ precision on a CPU. At each checkpoint the last five are averaged and test2016 i
 translated greedily, each model by its own library; the score is BLEU 13a, lower-cased
 as the data is. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a
 folder that holds it. Takes an hour or two on two cores; what is trained already isn't
-again. Writes results/speed/time-to-quality.json, which nbs/performance/update.ipynb
-plots.
+again. Writes results/speed/time-to-quality.json, which nbs/results.md shows.
 """
 
 import argparse

@@ -10,7 +10,7 @@ steps with freed memory given back or kept. All libraries have the same weights,
 batches, optimizer, smoothing and dropout. One thread; times are processor seconds, so
 that other work on the machine doesn't count. Takes minutes to an hour. Multi30k is
 downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes its
-part of results/speed/training-step.json, which nbs/performance/update.ipynb plots.
+part of results/speed/training-step.json, which nbs/performance/how_fast.ipynb plots.
 """
 
 import time

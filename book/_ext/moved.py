@@ -4,6 +4,7 @@ from html import escape
 from pathlib import Path
 
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
+FAST = "performance/how_fast.html"
 MOVED = {
     "data/phrasebook": "data/pairs.html#meanings-cannot-leak",
     "training/averaging": f"training/trainer.html#{MEAN}",
@@ -11,6 +12,9 @@ MOVED = {
     "after/since_2017": "after/parts.html#the-skeleton-stands",
     "after/vision": "after/patches.html#anything-cut-up-is-a-sentence",
     "after/series": "after/patches.html#a-line-of-1970-beats-it",
+    "performance/update": f"{FAST}#products-set-the-floor",
+    "performance/growth": f"{FAST}#the-square-is-memory-first",
+    "performance/decoding": f"{FAST}#one-row-reads-many-multiply",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
