@@ -108,10 +108,10 @@ def train_translator(
         pairs = training_pairs(plan, own["valid"], training["root"])
         pairs = distilled_pairs(pairs, plan, teacher, choices, device, dry_run)
         folder = run_folder(training["out"], Path(source).name)
-        if own["valid"]:
-            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
+        if own["valid"] and run.world.first:
+            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
         return train_run(run, training["logger"])
