@@ -399,7 +399,6 @@ def test_train_tells_of_suspicious_pairs_and_goes_on(tmp_path, run):
         (["own/train"], "--src and --tgt"),
         (["own/train", "--src", "en"], "--src and --tgt"),
         (["nowhere"], "nowhere: there is no such model"),
-        (["phrasebook-en-de", "--valid", "own/valid"], "--src and --tgt"),
         (["own/other", "--src", "en", "--tgt", "de"], "own/other.en: no such file"),
         (["own/train.en", "own/other.de"], "own/other.de: no such file"),
     ],

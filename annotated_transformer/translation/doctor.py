@@ -29,8 +29,7 @@ def doctor(
     valid: Pairs | None = None,
     device: str | None = None,
 ) -> Diagnosis:
-    """Measures of a run's folder, of sentence pairs or of a model, and what is likely
-    wrong.
+    """Measures of a run, sentence pairs or a model, and what is likely wrong.
 
     With languages `src` and `tgt` it is pairs: a list, parallel files, their common
     prefix, or a folder of train, valid and test. Else it is the name of a run or a
@@ -42,10 +41,11 @@ def doctor(
         return _model(what, valid)
     if src and tgt:
         return _data(what, (src, tgt), valid)
-    path = Path(what) if isinstance(what, str | Path) else None
-    if src or tgt or not path or any(path.parent.glob(f"{path.name}.*")):
+    name = what if isinstance(what, str | Path) else ""
+    path = Path(name)
+    if src or tgt or not name or any(path.parent.glob(f"{path.name}.*")):
         raise UserError("sentence pairs need both languages: --src and --tgt")
-    translator = Translator.from_pretrained(path, device=device, engine="plain")
+    translator = Translator.from_pretrained(name, device=device, engine="plain")
     if valid is None and (path / "run.json").is_file():
         return _run(path, translator)
     return _model(translator, valid)
@@ -100,7 +100,7 @@ def _model(translator: Translator, valid: Pairs | None) -> Diagnosis:
         if not {*langs} <= {*LANGUAGES}:
             raise UserError("the phrasebook lacks its languages: name pairs, --valid")
         valid = phrasebook(*langs, "val", ASKED)
-    src, tgt = (side[:ASKED] for side in _sides(valid, langs))
+    src, tgt = ([*side[:ASKED]] for side in _sides(valid, langs))
     ids = text.encode_source(src), text.encode_target(tgt)
     measures = model_measures(translator.model, *ids, text.unk_id)
     return Diagnosis(translator.source, [*measures])

@@ -21,7 +21,6 @@ NEAR = 2e-3  # nats that rounding may make of one batch and another
 def model_measures(model: Any, src: Rows, tgt: Rows, unk: int) -> Iterator[Measure]:
     """Those of a model on pairs of ids, each ending in the end token.
 
-    Without finite weights there is nothing more to measure.
     Raises: UserError for fewer than eight pairs of two words and more.
     """
     pairs = [pair for pair in zip(src, tgt, strict=False) if min(map(len, pair)) > 2]

@@ -31,8 +31,7 @@ def log_measures(
     updates = (record for record in records if record["event"] == "update")
     groups = groupby(updates, lambda record: record["step"] // UPDATES)
     points = {n: fmean(each["loss"] for each in group) for n, group in groups}
-    losses = [*points.values()]
-    if len(points) < 8:
+    if len(losses := [*points.values()]) < 8:
         return
     says = "the first loss is far above ln V: weights or rate are out of scale"
     above = losses[0] - math.log(vocabulary)

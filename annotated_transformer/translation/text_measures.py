@@ -40,8 +40,7 @@ def text_measures(
     for lang, side in zip(langs, sides, strict=True):
         yield from language_measures(side, lang, langs)
     yield from alignment_measures(pairs)
-    counts = f"the source has {len(src):,} lines and the target {len(tgt):,}"
-    says = f"{counts}: a line was lost, and what follows it is shifted"
+    says = f"the source has {len(src):,} lines and the target {len(tgt):,}"
     yield Measure("lines without a partner", abs(len(src) - len(tgt)), "≤", 0, says)
     says = "too few pairs to learn from alone: go on from a trained model, --from"
     yield Measure("pairs", len(pairs), "≥", 1_000, says)
