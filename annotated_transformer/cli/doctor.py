@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -69,9 +69,10 @@ def doctor(
         raise typer.Exit(1)
 
 
-def tell_of_pairs(prefix: str, src: str, tgt: str, valid: str) -> None:
+def tell_of_pairs(plan: Any, valid: str | None) -> None:
     """Say on standard error what is suspicious about files to train on, if anything."""
     from ..translation.doctor import doctor as examine
 
-    for each in examine(prefix, src, tgt, valid=valid).findings:
-        echo(f"doctor: {each.says}; {each}", err=True)
+    if valid:
+        for each in examine(plan.corpus, plan.src, plan.tgt, valid=valid).findings:
+            echo(f"doctor: {each.says}; {each}", err=True)

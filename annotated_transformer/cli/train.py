@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .doctor import tell_of_pairs
+from .dry_run import show, try_recipe
 from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
 from .progress import run_folder, train_run, use_threads
 from .recipe import distilled_pairs, open_start, plan_training, training_pairs
@@ -99,7 +100,6 @@ def train_translator(
     """
     from ..training.distributed import report_failure_once
     from ..translation.task import prepare
-    from .dry_run import show, try_recipe
 
     with report_failure_once():
         start = open_start(start_from) if start_from else None
@@ -112,6 +112,5 @@ def train_translator(
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
-        if own["valid"] and run.world.first:
-            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
+        tell_of_pairs(plan, own["valid"] if run.world.first else None)
         return train_run(run, training["logger"])
