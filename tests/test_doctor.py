@@ -20,7 +20,7 @@ from annotated_transformer.model.attention import MultiHeadAttention
 from annotated_transformer.training.log import Log
 from annotated_transformer.translation.diagnosis import Diagnosis, Measure
 from annotated_transformer.translation.prepared_data import InitFrom
-from annotated_transformer.translation.run_measures import floor_note, log_measures
+from annotated_transformer.translation.run_measures import log_measures
 
 ROOT = Path(__file__).resolve().parent.parent
 Pairs = list[tuple[str, str]]
@@ -45,32 +45,26 @@ def zipped(src: list[str], tgt: list[str]) -> Pairs:
 
 
 FAULTS: dict[str, tuple[Pairs, str]] = {
-    "swapped": (zipped(GERMAN, ENGLISH), "lead of own common words, both sides"),
+    "swapped": (zipped(GERMAN, ENGLISH), "lead of en words in en"),
     "copied": (zipped(ENGLISH, ENGLISH), "same text on both sides, share"),
     "French source": (zipped(FRENCH, GERMAN), "lead of en words in en"),
     "French target": (zipped(ENGLISH, FRENCH), "lead of de words in de"),
     "lost": (
         zipped(ENGLISH, GERMAN[:700] + GERMAN[701:]),
-        "places where lines fit as they stand, share",
+        "places that fit as they stand, share",
     ),
     "unrelated": (
         zipped(ENGLISH, sorted(GERMAN)),
-        "places where lines fit as they stand, share",
+        "places that fit as they stand, share",
     ),
-    "blank": (zipped(ENGLISH, [*GERMAN[:-1], " "]), "blank lines"),
     "three": (SOUND[:3], "pairs"),
-    "repeated": (SOUND + SOUND[:300], "repeated pairs, share"),
-    "broken": (
-        zipped(ENGLISH, [text.encode().decode("latin-1") for text in GERMAN]),
-        "lines with broken characters, share",
-    ),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_pairs_is_named_first(fault):
     pairs, name = FAULTS[fault]
-    assert first(doctor(pairs, "en", "de", valid=HELD, quick=True)) == name
+    assert first(doctor(pairs, "en", "de", valid=HELD)) == name
 
 
 @pytest.mark.parametrize("lost", [100, 700, 1_000])
@@ -78,7 +72,7 @@ def test_a_fault_of_pairs_is_named_first(fault):
 def test_a_lost_line_is_found_where_it_was(lost, side):
     sides = {"source": [*ENGLISH], "target": [*GERMAN]}
     del sides[side][lost]
-    found = doctor(zipped(*sides.values()), "en", "de", quick=True).findings[0]
+    found = doctor(zipped(*sides.values()), "en", "de").findings[0]
     told = found.says.replace(",", "").split("about line ")[1].split()[0]
     assert abs(int(told) - lost) <= 20
     assert f"the {side} lost a line" in found.says
@@ -93,36 +87,32 @@ def test_files_of_uneven_length_are_no_error(tmp_path, run):
 
 
 @pytest.mark.parametrize(
-    ("valid", "quick", "name"),
+    ("valid", "name"),
     [
-        (SOUND[:20], True, "valid seen before, share"),
-        (SOUND[:50] + HELD, True, "valid seen before, share"),
-        (HELD, False, "valid nearly seen, share"),  # a phrase with another number
-        ([(a + " Ж", b) for a, b in HELD], True, "valid lines with new characters"),
+        (SOUND[:20], "valid seen before, share"),
+        (SOUND[:50] + HELD, "valid seen before, share"),
+        (HELD, "valid nearly seen, share"),  # a phrase with another number
     ],
 )
-def test_a_fault_of_what_is_held_out_is_named_first(valid, quick, name):
-    found = doctor(SOUND, "en", "de", valid=valid, quick=quick)
-    assert first(found).startswith(name)
+def test_a_fault_of_what_is_held_out_is_named_first(valid, name):
+    assert first(doctor(SOUND, "en", "de", valid=valid)) == name
 
 
 @pytest.mark.parametrize("tgt", ["de", "fr", "es", "it", "nl"])
 def test_nothing_is_found_in_the_phrasebook(tgt):
-    train, valid = (
-        phrasebook("en", tgt, *part) for part in (("train", 1_500), ("val", 200))
-    )
-    assert not doctor(train, "en", tgt, valid=valid, quick=True).findings
+    train = phrasebook("en", tgt, "train", 1_500)
+    assert not doctor(train, "en", tgt).findings
     turned = [(b, a) for a, b in train]
-    assert not doctor(turned, tgt, "en", quick=True).findings
+    assert not doctor(turned, tgt, "en").findings
 
 
 @pytest.mark.parametrize("tgt", ["de", "fr"])
 def test_nothing_is_found_in_multi30k(data_root, tgt):
-    train, valid, test = (
+    train, valid = (
         [*load_corpus("multi30k", split, "en", tgt, data_root)]
-        for split in ("train", "val", "test_2016_flickr")
+        for split in ("train", "val")
     )
-    assert not doctor(train, "en", tgt, valid=valid, test=test).findings
+    assert not doctor(train, "en", tgt, valid=valid).findings
 
 
 def test_nothing_is_found_in_tatoeba(data_root):
@@ -238,7 +228,7 @@ def test_padding_that_is_read_is_named_first(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        (lambda a, b: zipped(a, [*b[1:], b[0]]), "loss above a neighbour's, nats"),
+        (lambda a, b: zipped(a, [*b[1:], b[0]]), "loss as a share of ln V"),
         (
             lambda a, b: [(f"{src} Ωλδψξ", tgt) for src, tgt in zipped(a, b)],
             "unknown source tokens, share",
@@ -251,7 +241,7 @@ def test_padding_that_is_read_is_named_first(monkeypatch):
 )
 def test_a_fault_of_the_pairs_shows_in_the_model(change, name):
     sides = ([*side] for side in zip(*HELD[:32], strict=True))
-    assert first(doctor("phrasebook-en-de", on=change(*sides), device="cpu")) == name
+    assert first(doctor("phrasebook-en-de", valid=change(*sides), device="cpu")) == name
 
 
 MODELS = ["phrasebook-en-de", "tatoeba-en-de", str(ROOT / "models/tatoeba-de-en")]
@@ -274,7 +264,7 @@ UPDATES = [record for record in REAL if record["event"] == "update"]
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.parent.name)
 def test_nothing_is_found_in_the_logs_of_real_runs(path):
-    assert not Diagnosis("", [*log_measures([*Log(path).records()], SIZE)]).findings
+    assert not Diagnosis("", [*log_measures(Log(path).records(), SIZE, 0.1)]).findings
 
 
 def with_losses(change: Callable[[int, float], float]) -> Iterator[dict]:
@@ -287,28 +277,29 @@ EDITS = [
     (lambda n, loss: 50.0 if n == 0 else loss, "first loss above ln V, nats"),
     (lambda n, loss: loss + n % 2, "mean rise from point to point, nats"),
     (lambda n, loss: loss + 0.6 * (n == 80), "largest rise of the loss, nats"),
-    (lambda n, loss: 0.7 * 9 + loss / 100, "last loss as a share of ln V"),
 ]
 
 
 @pytest.mark.parametrize(("change", "name"), EDITS, ids=[name for _, name in EDITS])
 def test_a_fault_in_a_log_is_named_first(change, name):
-    found = Diagnosis("", [*log_measures([*with_losses(change)], SIZE)])
+    found = Diagnosis("", [*log_measures(with_losses(change), SIZE, 0.1)])
     assert first(found) == name
 
 
 def test_the_place_of_a_jump_is_told():
-    records = [*with_losses(EDITS[2][0])]
-    found = Diagnosis("", [*log_measures(records, SIZE)]).findings[0]
-    assert f"before update {UPDATES[80]['step']:,}" in found.says
+    losses = with_losses(EDITS[2][0])
+    found = Diagnosis("", [*log_measures(losses, SIZE, 0.1)]).findings[0]
+    assert f"near update {UPDATES[80]['step']:,}" in found.says
 
 
 def test_a_loss_near_the_floor_is_a_false_alarm():
     """1.23 with the 8,281 tokens of the shipped model, 1.38 with the paper's 37,000."""
     low = [record | {"loss": max(1.4, record["loss"] - 1)} for record in UPDATES]
-    assert "fall below 1.23" in floor_note(low, SIZE, 0.1)
-    assert "fall below 1.38" in floor_note(low, 37_000, 0.1)
-    assert floor_note(low, SIZE, 0.0) == floor_note(UPDATES[:60], SIZE, 0.1) == ""
+    for size, floor in ((SIZE, 1.23), (37_000, 1.38)):
+        *_, last = log_measures(low, size, 0.1)
+        assert last.healthy and last.name.startswith(f"last loss above {floor}, the")
+    *_, last = log_measures(with_losses(lambda n, loss: loss / 5), SIZE, 0.1)
+    assert not last.healthy
 
 
 def short_run(folder: Path, train: Pairs, valid: Pairs) -> Path:
@@ -329,20 +320,13 @@ def test_a_run_is_measured_by_its_data_its_log_and_its_model(tmp_path, run):
     folder = short_run(tmp_path / "run", SOUND, HELD)
     status, out, _ = run("doctor", folder, "--device", "cpu", "--json")
     found = json.loads(out)
-    assert status == 0 and not found["findings"]
-    assert len(found["measures"]) > 15
+    assert status == 0 and all(each["healthy"] for each in found)
+    assert len(found) > 15
 
 
-@pytest.mark.parametrize(
-    ("train", "valid", "name"),
-    [
-        (FAULTS["lost"][0], HELD, "places where lines fit as they stand, share"),
-        (SOUND, SOUND[:100], "valid seen before, share"),
-    ],
-)
-def test_a_fault_in_the_data_of_a_run_is_named_first(tmp_path, train, valid, name):
-    folder = short_run(tmp_path / "run", train, valid)
-    assert first(doctor(folder, device="cpu")) == name
+def test_a_leak_in_a_run_is_named_first(tmp_path):
+    folder = short_run(tmp_path / "run", SOUND, SOUND[:100])
+    assert first(doctor(folder, device="cpu")) == "valid seen before, share"
 
 
 @pytest.mark.slow
@@ -381,11 +365,22 @@ def write_sides(folder: Path, name: str, src: list[str], tgt: list[str]) -> None
 
 def test_a_folder_brings_its_splits(tmp_path, run):
     write_sides(tmp_path, "train", ENGLISH, GERMAN)
-    write_sides(tmp_path, "val", ENGLISH[:50], GERMAN[:50])
+    write_sides(tmp_path, "test", ENGLISH[:50], GERMAN[:50])
     status, out, _ = run("doctor", tmp_path, "--src", "en", "--tgt", "de")
     assert status == 1
-    assert "1. pairs of valid are in the training text" in out
-    assert "valid seen before, share 1 (normal: 0.01 or less)" in out
+    assert "1. pairs of test are in the training text" in out
+    assert "test seen before, share 1 (normal: ≤ 0.01)" in out
+
+
+@pytest.mark.parametrize("languages", [[], ["--src", "en", "--tgt", "de"]])
+def test_two_files_before_they_are_split(tmp_path, run, languages):
+    write_sides(tmp_path, "my", ENGLISH, GERMAN)
+    files = tmp_path / "my.en", tmp_path / "my.de"
+    status, out, _ = run("doctor", *files, *languages)
+    assert status == 0 and "healthy in" in out
+    write_sides(tmp_path, "my", ENGLISH, GERMAN[:-1])
+    status, out, _ = run("doctor", *files, *languages)
+    assert status == 1 and "1,200 lines and the target 1,199" in out
 
 
 def test_train_tells_of_suspicious_pairs_and_goes_on(tmp_path, run):
@@ -394,7 +389,7 @@ def test_train_tells_of_suspicious_pairs_and_goes_on(tmp_path, run):
     sizes = "N=1 d_model=16 d_ff=32 h=2 d_k=8 d_v=8 vocab_size=300 steps=1 warmup=1"
     status, _, err = run(*train_arguments(tmp_path, tmp_path / "run", sizes))
     assert status == 0
-    assert [line for line in err.splitlines() if "en and de are swapped" in line]
+    assert [line for line in err.splitlines() if "are the sides swapped?" in line]
     assert all(line.startswith("doctor: ") for line in err.splitlines())
 
 
@@ -404,8 +399,8 @@ def test_train_tells_of_suspicious_pairs_and_goes_on(tmp_path, run):
         (["own/train"], "--src and --tgt"),
         (["own/train", "--src", "en"], "--src and --tgt"),
         (["nowhere"], "nowhere: there is no such model"),
-        (["phrasebook-en-de", "--valid", "own/valid"], "--src and --tgt"),
         (["own/other", "--src", "en", "--tgt", "de"], "own/other.en: no such file"),
+        (["own/train.en", "own/other.de"], "own/other.de: no such file"),
     ],
 )
 def test_what_is_asked_wrongly(tmp_path, monkeypatch, run, words, message):
@@ -417,13 +412,12 @@ def test_what_is_asked_wrongly(tmp_path, monkeypatch, run, words, message):
 
 def test_too_few_pairs_for_a_model():
     with pytest.raises(UserError, match="eight and more"):
-        doctor("phrasebook-en-de", on=HELD[:3], device="cpu")
+        doctor("phrasebook-en-de", valid=HELD[:3], device="cpu")
 
 
 def test_a_measure_says_what_is_normal():
-    assert str(Measure("a", 1_234.5, 1_000, math.inf, "")) == (
-        "a 1,234 (normal: 1,000 or more)"
-    )
-    assert not Measure("a", math.nan, -math.inf, 3, "").healthy
-    limits = Measure("a", math.nan, -math.inf, 3, "b").to_dict()
-    assert limits == {"name": "a", "value": None, "least": None, "most": 3, "says": "b"}
+    assert str(Measure("a", 1_234.5, "≥", 1_000, "")) == "a 1,234 (normal: ≥ 1,000)"
+    nothing = Measure("a", math.nan, "≤", 3, "b")
+    assert not nothing.healthy
+    kept = {"name": "a", "value": None, "sign": "≤", "limit": 3, "says": "b"}
+    assert nothing.to_dict() == kept | {"healthy": False}

@@ -130,13 +130,9 @@ def write_pairs(folder: Path) -> Path:
 
 
 def refused(result: tuple[int, str, str], *words: object) -> None:
-    """One line on standard error that holds the words, status 2, and no traceback;
-    beside what the doctor said before.
-    """
-    status, _, told = result
+    """One line on standard error that holds the words, status 2, and no traceback."""
+    status, _, err = result
     assert status == 2, result
-    lines = told.splitlines(keepends=True)
-    err = "".join(line for line in lines if not line.startswith("doctor: "))
     assert err.startswith("error: ") and err.count("\n") == 1, err
     for word in words:
         assert str(word) in err, f"{word!r} is missing from {err!r}"

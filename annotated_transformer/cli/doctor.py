@@ -1,13 +1,14 @@
 """`doctor`: what is likely wrong with sentence pairs, a model or a run."""
 
 import json
-import os
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from ..model_names import SHIPPED
 from .options import Device, app
+from .split import Language, languages
 from .streams import echo
 
 What = Annotated[
@@ -18,17 +19,15 @@ What = Annotated[
         "with --src and --tgt; or any model that translate opens.",
     ),
 ]
-Src = Annotated[
-    str | None, typer.Option(help="Source language, as in the file's name.")
-]
-Tgt = Annotated[
-    str | None, typer.Option(help="Target language, as in the file's name.")
-]
-Valid = Annotated[str | None, typer.Option(help="Prefix of your validation files.")]
-Test = Annotated[str | None, typer.Option(help="Prefix of your test files.")]
-On = Annotated[
+Target = Annotated[
     str | None,
-    typer.Option(help="Prefix of files to measure a model on; else the phrasebook."),
+    typer.Argument(
+        help="The second of two files, line by line the first's translation."
+    ),
+]
+Valid = Annotated[
+    str | None,
+    typer.Option(help="Prefix of validation files; a model is measured on them."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print all measures as JSON.")]
 
@@ -36,11 +35,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print all measures as JSON
 @app.command()
 def doctor(
     what: What = SHIPPED,
-    src: Src = None,
-    tgt: Tgt = None,
+    target: Target = None,
+    src: Language = None,
+    tgt: Language = None,
     valid: Valid = None,
-    test: Test = None,
-    on: On = None,
     as_json: AsJson = False,
     device: Device = None,
 ) -> None:
@@ -51,28 +49,30 @@ def doctor(
 
     **Examples**
 
-    `annotated-transformer doctor own/train --src en --tgt de --valid own/valid`
+    `annotated-transformer doctor mails.en mails.de`
 
-    `annotated-transformer doctor runs/own`
+    `annotated-transformer doctor own/train --src en --tgt de --valid own/valid`
     """
     from .loading import import_torch
 
     import_torch()
+    from ..data.parallel_files import parallel_files
     from ..translation.doctor import doctor as examine
 
-    found = examine(what, src, tgt, valid=valid, test=test, on=on, device=device)
-    echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
+    subject = parallel_files(what, target) if target else what
+    if target:
+        src, tgt = languages((Path(what), src), (Path(target), tgt))
+    found = examine(subject, src, tgt, valid=valid, device=device)
+    measures = [each.to_dict() for each in found.measures]
+    echo(json.dumps(measures, ensure_ascii=False) if as_json else str(found))
     if found.findings:
         raise typer.Exit(1)
 
 
-def tell_of_pairs(prefix: str, src: str, tgt: str, valid: str) -> None:
-    """Say on standard error what is suspicious about files to train on, if anything.
-
-    Of several processes the first one does so.
-    """
+def tell_of_pairs(plan: Any, valid: str | None) -> None:
+    """Say on standard error what is suspicious about files to train on, if anything."""
     from ..translation.doctor import doctor as examine
 
-    if os.environ.get("RANK", "0") == "0":
-        for each in examine(prefix, src, tgt, valid=valid, quick=True).findings:
+    if valid:
+        for each in examine(plan.corpus, plan.src, plan.tgt, valid=valid).findings:
             echo(f"doctor: {each.says}; {each}", err=True)

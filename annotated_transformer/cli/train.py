@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .doctor import tell_of_pairs
+from .dry_run import show, try_recipe
 from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
 from .progress import run_folder, train_run, use_threads
 from .recipe import distilled_pairs, open_start, plan_training, training_pairs
@@ -99,7 +100,6 @@ def train_translator(
     """
     from ..training.distributed import report_failure_once
     from ..translation.task import prepare
-    from .dry_run import show, try_recipe
 
     with report_failure_once():
         start = open_start(start_from) if start_from else None
@@ -108,10 +108,9 @@ def train_translator(
         pairs = training_pairs(plan, own["valid"], training["root"])
         pairs = distilled_pairs(pairs, plan, teacher, choices, device, dry_run)
         folder = run_folder(training["out"], Path(source).name)
-        if own["valid"]:
-            tell_of_pairs(plan.corpus, plan.src, plan.tgt, own["valid"])
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
+        tell_of_pairs(plan, own["valid"] if run.world.first else None)
         return train_run(run, training["logger"])

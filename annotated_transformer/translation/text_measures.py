@@ -1,17 +1,18 @@
 """What is wrong with sentence pairs, before anything learns from them."""
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from math import inf, nan
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from statistics import fmean
 
-from ..data.near_copies import NearCopies, sketch
-from .alignment import Likeness, best_offsets, first_shift, marks
+from ..data.near_copies import without_copies
 from .diagnosis import Measure
 
+Pairs = Sequence[tuple[str, str]]
 Sides = tuple[Sequence[str], Sequence[str]]
-SAMPLE = 5_000  # lines of which the words are counted
 
 # The commonest short words of some languages: a tenth of any text and more.
 COMMON = {
@@ -22,107 +23,104 @@ COMMON = {
     "it": "il la di che e è un una non per in sono con del le i alle",
     "nl": "de het een en van is ik niet dat in zijn op met hij je te voor",
 }
-# A lost character, and UTF-8 that was read as Latin-1.
-BROKEN = re.compile("\ufffd|[ÃÂ][\x80-\xbf]|â€")
+WORD = re.compile(r"\d+|[^\W\d_]+|[?!.,:]")
+BLOCK, MOST, OFFSETS = 100, 4_000, (1, -1, 2, -2)
+LEAD = 0.005  # of a shift before the lines as they stand; never seen on sound text
 
 
 def text_measures(
-    sides: Sides, langs: tuple[str, str], held: Mapping[str, Sides], near: bool
+    sides: Sides, langs: tuple[str, str], held: Mapping[str, Sides]
 ) -> Iterator[Measure]:
-    """Those of training pairs, and of what is held out, by name of the split.
-
-    `near` looks for near copies too, which takes seconds.
-    """
+    """Those of training pairs, and of what is held out, by name of the split."""
     src, tgt = sides
     pairs = [*zip(src, tgt, strict=False)]
-    same = share(a == b for a, b in pairs)
+    same = fmean(a == b for a, b in pairs)
     says = "both sides hold the same text: one file was copied in the other's place"
-    yield Measure("same text on both sides, share", same, 0, 0.1, says)
-    yield from language_measures(sides, langs)
-    yield from alignment_measures(Likeness(src, tgt, marks))
-    counts = f"the source has {len(src):,} lines and the target {len(tgt):,}"
-    says = f"{counts}: a line was lost, and what follows it is shifted"
-    yield Measure("lines without a partner", abs(len(src) - len(tgt)), 0, 0, says)
-    blank = sum(not text.strip() for side in sides for text in side)
-    says = "there are blank lines: remove them from both files"
-    yield Measure("blank lines", blank, 0, 0, says)
+    yield Measure("same text on both sides, share", same, "≤", 0.1, says)
+    for lang, side in zip(langs, sides, strict=True):
+        yield from language_measures(side, lang, langs)
+    yield from alignment_measures(pairs)
+    says = f"the source has {len(src):,} lines and the target {len(tgt):,}"
+    yield Measure("lines without a partner", abs(len(src) - len(tgt)), "≤", 0, says)
     says = "too few pairs to learn from alone: go on from a trained model, --from"
-    yield Measure("pairs", len(pairs), 1_000, inf, says)
-    says = "many pairs stand there more than once: the model will weigh them so"
-    yield Measure("repeated pairs, share", 1 - len({*pairs}) / len(pairs), 0, 0.1, says)
-    broken = share(bool(BROKEN.search(text)) for side in sides for text in side)
-    says = "characters are broken: the text was read in another encoding than its own"
-    yield Measure("lines with broken characters, share", broken, 0, 0.005, says)
-    yield from held_out_measures(sides, langs[0], held, near)
+    yield Measure("pairs", len(pairs), "≥", 1_000, says)
+    yield from held_out_measures(sides, langs, held)
 
 
-def share(found: Iterable[bool]) -> float:
-    """The share that is true, NaN of nothing."""
-    flags = [*found]
-    return sum(flags) / len(flags) if flags else nan
-
-
-def common_words(side: Sequence[str]) -> dict[str, float]:
-    """The share of each language's common words in a text; of too little text, none."""
-    lines = side[:: len(side) // SAMPLE + 1]
-    words = Counter(re.findall(r"[^\W\d_]+", " ".join(lines).lower()))
-    if words.total() < 200:
-        return {}
-    return {
-        lang: sum(words[word] for word in text.split()) / words.total()
-        for lang, text in COMMON.items()
+def language_measures(
+    side: Sequence[str], lang: str, langs: tuple[str, str]
+) -> Iterator[Measure]:
+    """Whether a text is in its language, where we know that language's words."""
+    sample = " ".join(side[:: len(side) // 5_000 + 1]).lower()
+    words = Counter(re.findall(r"[^\W\d_]+", sample))
+    if lang not in COMMON or words.total() < 200:
+        return
+    shares = {
+        name: sum(words[word] for word in text.split()) / words.total()
+        for name, text in COMMON.items()
     }
+    own = shares.pop(lang)
+    other = max(shares, key=shares.__getitem__)
+    lead = own - shares[other]
+    says = f"the {lang} side isn't {lang}, its words are those of {other}"
+    says += ": are the sides swapped?" if other in langs else ""
+    yield Measure(f"lead of {lang} words in {lang}", lead, "≥", -0.05, says)
 
 
-def language_measures(sides: Sides, langs: tuple[str, str]) -> Iterator[Measure]:
-    """Whether each side is in its language, where we know the language's words."""
-    found = [common_words(side) for side in sides]
-    if not all(found):
+def alignment_measures(pairs: Pairs) -> Iterator[Measure]:
+    """Whether lines stand beside their translations, to the end; of fifty and more."""
+    if len(pairs) < 50:
         return
-    (src, tgt), (of_src, of_tgt) = langs, found
-    if {src, tgt} <= {*COMMON}:
-        lead = of_src[src] - of_src[tgt] + of_tgt[tgt] - of_tgt[src]
-        says = f"{src} and {tgt} are swapped: turn the files' names, or --src and --tgt"
-        yield Measure("lead of own common words, both sides", lead, 0, inf, says)
-    for lang, words in zip(langs, found, strict=True):
-        if lang in COMMON:
-            other = max(words.keys() - {lang}, key=words.__getitem__)
-            lead = words[lang] - words[other]
-            says = f"the {lang} side isn't {lang}: its words are those of {other}"
-            yield Measure(f"lead of {lang} words in {lang}", lead, -0.05, inf, says)
-
-
-def alignment_measures(like: Likeness) -> Iterator[Measure]:
-    """Whether lines stand beside their translations, to the end."""
-    if len(like) < 50:
-        return
-    windows = best_offsets(like)
-    aligned = share(not offset for _, offset in windows)
+    rows = range(2, len(pairs) - 2, len(pairs) // MOST + 1)
+    like = likeness(pairs, rows)
+    leads = {o: [like(i, i) - like(i, i + o) for i in rows] for o in OFFSETS}
+    blocks = max(1, len(rows) // BLOCK)
+    best = []  # of each block, the offset that fits best
+    for start, end in pairwise(k * len(rows) // blocks for k in range(blocks + 1)):
+        means = {o: fmean(lead[start:end]) for o, lead in leads.items()}
+        offset = min(OFFSETS, key=means.__getitem__)
+        best.append(offset if means[offset] < -LEAD else 0)
     says = "lines and their partners don't belong together, at least in places"
-    if shift := first_shift(like, windows):
-        line, offset = shift
-        lost = "target" if offset < 0 else "source"
-        says = f"lines are shifted by {abs(offset)} from about line {line + 1:,} on: "
+    shifts = [offset for offset in best if offset][:4]
+    if len({*shifts}) == 1:
+        offset, lost = shifts[0], "target" if shifts[0] < 0 else "source"
+        sums = [*accumulate(leads[offset][:-1], initial=0.0)]
+        line = rows[sums.index(max(sums))] + 1
+        says = f"lines are shifted by {abs(offset)} from about line {line:,} on: "
         says += f"the {lost} lost a line there"
-    yield Measure("places where lines fit as they stand, share", aligned, 0.95, 1, says)
+    aligned = fmean(not offset for offset in best)
+    yield Measure("places that fit as they stand, share", aligned, "≥", 0.95, says)
+
+
+def likeness(pairs: Pairs, rows: range) -> Callable[[int, int], float]:
+    """How alike source i and target j are: shared numbers, stems, signs; lengths."""
+    sides = zip(*(pairs[i] for i in rows), strict=True)
+    src_size, tgt_size = (sum(map(len, side)) or 1 for side in sides)
+
+    @cache
+    def marks(text: str) -> frozenset[str]:
+        return frozenset(word.lower()[:4] for word in WORD.findall(text))
+
+    def like(i: int, j: int) -> float:
+        src, tgt = pairs[i][0], pairs[j][1]
+        shared = len(marks(src) & marks(tgt)) / (len(marks(src) | marks(tgt)) or 1)
+        lengths = (len(tgt) + 3) / (len(src) + 3)
+        return shared - min(1.0, abs(math.log(lengths * src_size / tgt_size)))
+
+    return like
 
 
 def held_out_measures(
-    train: Sides, lang: str, held: Mapping[str, Sides], near: bool
+    train: Sides, langs: tuple[str, str], held: Mapping[str, Sides]
 ) -> Iterator[Measure]:
-    """Whether what is held out was seen in training, and what training never shows."""
-    known, letters = {*zip(*train, strict=False)}, {*chain(*train[0], *train[1])}
-    copies = NearCopies(sketch(text, lang) for text in train[0]) if near else None
+    """Whether what is held out was seen in training, or nearly so."""
+    known = {*zip(*train, strict=False)}
     for name, sides in held.items():
         pairs = [*zip(*sides, strict=False)]
-        leaked = share(pair in known for pair in pairs)
+        leaked = fmean(pair in known for pair in pairs)
         says = f"pairs of {name} are in the training text: its score measures memory"
-        yield Measure(f"{name} seen before, share", leaked, 0, 0.01, says)
-        if copies:
-            some = sides[0][:: len(pairs) // 500 + 1]
-            alike = share(sketch(text, lang) in copies for text in some)
-            says = f"{name} has near copies in training, or both are made from patterns"
-            yield Measure(f"{name} nearly seen, share", alike, 0, 0.1, says)
-        new = share(not letters.issuperset(a + b) for a, b in pairs)
-        says = f"{name} has characters that training never shows: they are unknown"
-        yield Measure(f"{name} lines with new characters, share", new, 0, 0.02, says)
+        yield Measure(f"{name} seen before, share", leaked, "≤", 0.01, says)
+        some = pairs[:: len(pairs) // 500 + 1]
+        new = sum(1 for _ in without_copies(some, known, langs))
+        says = f"{name} has near copies in training, or both are made from patterns"
+        yield Measure(f"{name} nearly seen, share", 1 - new / len(some), "≤", 0.1, says)
