@@ -1,0 +1,209 @@
+"""The shipped model in each format: bytes, BLEU, and sentences a second of one core.
+
+    python -m benchmarks.speed.serving
+
+Tatoeba's test split, English to German. BLEU by greedy search, which the loop around
+the ONNX graphs makes, and with a beam of four and α = 0.6. Speed is of processor time
+with one thread, on the first 64 sentences, one at a time and 64 at a time: medians of
+rounds that the formats take in turn. How far a score moves is the largest difference of
+a token's log-probability from float32 by PyTorch, for the references of the first 200
+sentences and for those of their neighbours, which are wrong from the first token on.
+Last, 256 requests come to the server of nbs/translation_server.py from one client, and
+from 32. Needs the corpora; some ten minutes of one core. Writes
+results/speed/serving.json, for the chapter on serving.
+"""
+
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any
+
+import ctranslate2
+import torch
+from onnxruntime import InferenceSession, SessionOptions
+
+from annotated_transformer import load
+from annotated_transformer.check.file import import_file
+from annotated_transformer.decoding.options import SearchOptions
+from annotated_transformer.decoding.search import Hypothesis
+from annotated_transformer.files import read_json
+from annotated_transformer.interop.ctranslate2 import export_ctranslate2
+from annotated_transformer.interop.onnx import export_onnx
+from annotated_transformer.translation.significance import compare
+from annotated_transformer.translation.translator import Translator
+from benchmarks.measure import bleu, in_turn, medians, sides
+from benchmarks.record import ROOT, command_line, save
+
+TIMED, ROUNDS, AT_ONCE, FORCED, REQUESTS = 64, 3, 64, 200, 256
+SEARCHES = {"greedy": SearchOptions(beam_size=1), "beam of four": SearchOptions()}
+NBS = ROOT / "nbs"
+
+
+class Graphs:
+    """A search engine of the ONNX graphs, on one thread; greedy whatever is asked."""
+
+    def __init__(self, folder: Path):
+        options = SessionOptions()
+        options.intra_op_num_threads = 1
+        names = ("encoder.onnx", "decoder_step.onnx")
+        sessions = [InferenceSession(str(folder / name), options) for name in names]
+        self.graphs = *sessions, read_json(folder / "config.json")
+        self.greedy = import_file(NBS / "onnx_greedy.py").greedy
+
+    def search(
+        self, rows: list[list[int]], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """One hypothesis a row, without its score."""
+        found = self.greedy(self.graphs, rows)
+        return [[Hypothesis(ids, 0.0, 0.0, True)] for ids in found]
+
+
+def translate(
+    translator: Translator, texts: Sequence[str], options: SearchOptions, at_once: int
+) -> list[str]:
+    """Translations, so many texts a call."""
+    return [
+        text
+        for i in range(0, len(texts), at_once)
+        for text in translator.translate(texts[i : i + at_once], options, split=True)
+    ]
+
+
+def contenders(plain: Translator, folder: Path) -> dict[str, tuple[Translator, int]]:
+    """By format: a translator, and the bytes of the weights that it reads."""
+    model, tokenizer, found = plain.model, plain.tokenizer, {}
+    weights = sum(4 * weight.numel() for weight in model.parameters())
+    found["PyTorch, float32"] = load(device="cpu", engine="torch"), weights
+    for bits in ("float32", "int8"):
+        export_ctranslate2(model, tokenizer, folder / bits, bits)
+        engine = load(device="cpu", engine="ctranslate2", dtype=bits)
+        size = (folder / bits / "model.bin").stat().st_size
+        found[f"CTranslate2, {bits}"] = engine, size
+    export_onnx(model, tokenizer, folder / "onnx")
+    size = sum(path.stat().st_size for path in (folder / "onnx").glob("*.onnx*"))
+    graphs = Translator(model, tokenizer, Graphs(folder / "onnx"))
+    return found | {"ONNX, float32": (graphs, size)}
+
+
+def qualities(
+    translators: dict[str, Translator], sources: list[str], targets: list[str]
+) -> dict[str, dict[str, Any]]:
+    """BLEU by format and search, with its interval; beside float32 by PyTorch."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in translators}
+    for search, options in SEARCHES.items():
+        first: list[str] = []
+        for name, translator in translators.items():
+            if isinstance(translator.engine, Graphs) and options.beam_size > 1:
+                continue
+            outputs = translate(translator, sources, options, AT_ONCE)
+            first = first or outputs
+            apart = compare(first, outputs, targets, samples=1_000)
+            found[name][search] = {
+                **bleu(outputs, targets),
+                "interval": round(apart.system_interval, 2),
+                "p": round(apart.p_value, 3),
+                "as_first": sum(a == b for a, b in zip(first, outputs, strict=True)),
+            }
+            print(search, name, found[name][search])
+    return found
+
+
+def speeds(
+    translators: dict[str, Translator], texts: list[str]
+) -> dict[str, dict[str, float]]:
+    """Sentences a second of processor time, by format, search and size of a call."""
+    found: dict[str, dict[str, float]] = {name: {} for name in translators}
+    for search, options in SEARCHES.items():
+        for at_once in (1, AT_ONCE):
+            calls = {
+                name: partial(translate, each, texts, options, at_once)
+                for name, each in translators.items()
+                if options.beam_size == 1 or not isinstance(each.engine, Graphs)
+            }
+            for name, taken in medians(in_turn(calls, ROUNDS)).items():
+                found[name][f"{search}, {at_once}"] = round(len(texts) / taken, 1)
+            print(search, at_once, found)
+    return found
+
+
+def moved(plain: Translator, folder: Path, pairs: list[list[str]]) -> float:
+    """The largest change of a token's log-probability in CTranslate2's folder."""
+    sources, targets = (side[:FORCED] for side in pairs)
+    sources, targets = 2 * sources, targets + targets[1:] + targets[:1]
+    scored = plain.score(sources, targets)
+    ours = [p for each in scored for p in each.token_log_probabilities]
+    engine = ctranslate2.Translator(str(folder), intra_threads=1)
+    tokenizer = plain.tokenizer
+    rows = [
+        list(map(tokenizer.source.id_to_token, ids))
+        for ids in tokenizer.encode_source(sources)
+    ]
+    asked = [
+        list(map(tokenizer.target.id_to_token, ids[:-1]))
+        for ids in tokenizer.encode_target(targets)
+    ]
+    found = [p for each in engine.score_batch(rows, asked) for p in each.log_probs]
+    return max(abs(a - b) for a, b in zip(ours, found, strict=True))
+
+
+def served(translator: Translator, texts: list[str], clients: int) -> dict[str, Any]:
+    """How many searches answered the requests, and requests a second of one core."""
+    searches = []
+
+    class Counted:
+        check = translator.check
+
+        def translate(self, batch: list[str], **how: Any) -> list[str]:
+            searches.append(len(batch))
+            return translator.translate(batch, **how)
+
+    server = import_file(NBS / "translation_server.py").make_server(Counted(), 0)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+
+    def ask(text: str) -> None:
+        urllib.request.urlopen(address, text.encode()).read()
+
+    with ThreadPoolExecutor(clients) as pool:
+        calls = {"all": lambda: list(pool.map(ask, texts))}
+        (taken,) = in_turn(calls, 1)["all"]
+    server.shutdown()
+    half = len(searches) // 2  # the first round was to warm up
+    return {"searches": half, "per_second": round(len(texts) / taken, 1)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and write the record."""
+    command_line(__doc__).parse_args(arguments)
+    torch.set_num_threads(1)
+    plain, pairs = load(device="cpu", engine="plain"), sides("tatoeba", "test")
+    with TemporaryDirectory() as name:
+        made = contenders(plain, Path(name))
+        translators = {name: each for name, (each, _) in made.items()}
+        far = {
+            f"CTranslate2, {bits}": moved(plain, Path(name) / bits, pairs)
+            for bits in ("float32", "int8")
+        }
+    good, fast = qualities(translators, *pairs), speeds(translators, pairs[0][:TIMED])
+    formats = {
+        name: {
+            "bytes": size,
+            "speed": fast[name],
+            "quality": good[name],
+            **({"moved": float(f"{far[name]:.2g}")} if name in far else {}),
+        }
+        for name, (_, size) in made.items()
+    }
+    eight, texts = translators["CTranslate2, int8"], pairs[0][:REQUESTS]
+    server = {f"{clients}": served(eight, texts, clients) for clients in (1, 32)}
+    found = {"sentences": len(pairs[0]), "timed": TIMED, "requests": REQUESTS}
+    found |= {"formats": formats, "server": server}
+    save("speed/serving.json", found, "ctranslate2", "onnxruntime", "sacrebleu")
+
+
+if __name__ == "__main__":
+    main()
