@@ -19,13 +19,14 @@ from benchmarks.record import RESULTS, ROOT, code, command_line
 
 # The ledger and the gate read other records, so they come last.
 QUICK = """
+    after.broken_imports
     model.attention_arcs model.beam_steps model.depth model.figure_one model.first_run
     model.head_switch model.part_switch
     paper.bleu_microscope paper.confidence paper.corpora paper.heads
     paper.head_relations
     paper.my_transformer paper.newstest2017_bleu paper.robustness paper.search_grid
     paper.similarity_bands paper.swap_trials paper.vocabulary promises.memory
-    scale.recipe_dry_runs speed.ctranslate2 training.bugs training.diary
+    scale.recipe_dry_runs speed.ctranslate2 speed.serving training.bugs training.diary
     training.warm_up comparisons
     paper.ledger
 """.split()

@@ -4,7 +4,12 @@ from html import escape
 from pathlib import Path
 
 MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
-MOVED = {"training/averaging": f"training/trainer.html#{MEAN}"}
+MOVED = {
+    "training/averaging": f"training/trainer.html#{MEAN}",
+    "after/gpt2_bert": "after/other_weights.html",
+    "interop/ctranslate2": "interop/serve.html",
+    "interop/onnx": "interop/serve.html",
+}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
