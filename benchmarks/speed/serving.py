@@ -2,14 +2,14 @@
 
     python -m benchmarks.speed.serving
 
-Tatoeba's test split, English to German. BLEU by greedy search, which the loop around
-the ONNX graphs makes, and with a beam of four and α = 0.6. Speed is of processor time
+Tatoeba's test split, English to German, by greedy search, which all four can make: the
+loop around the ONNX graphs knows no other. Speed is of processor time
 with one thread, on the first 64 sentences, one at a time and 64 at a time: medians of
 rounds that the formats take in turn. How far a score moves is the largest difference of
 a token's log-probability from float32 by PyTorch, for the references of the first 200
 sentences and for those of their neighbours, which are wrong from the first token on.
 Last, 256 requests come to the server of nbs/translation_server.py from one client, and
-from 32. Needs the corpora; some ten minutes of one core. Writes
+from 32. Needs the corpora; some four minutes of one core. Writes
 results/speed/serving.json, for the chapter on serving.
 """
 
@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import eq
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -39,7 +40,7 @@ from benchmarks.measure import bleu, in_turn, medians, sides
 from benchmarks.record import ROOT, command_line, save
 
 TIMED, ROUNDS, AT_ONCE, FORCED, REQUESTS = 64, 3, 64, 200, 256
-SEARCHES = {"greedy": SearchOptions(beam_size=1), "beam of four": SearchOptions()}
+GREEDY = SearchOptions(beam_size=1)
 NBS = ROOT / "nbs"
 
 
@@ -62,14 +63,12 @@ class Graphs:
         return [[Hypothesis(ids, 0.0, 0.0, True)] for ids in found]
 
 
-def translate(
-    translator: Translator, texts: Sequence[str], options: SearchOptions, at_once: int
-) -> list[str]:
-    """Translations, so many texts a call."""
+def translate(translator: Translator, texts: Sequence[str], at_once: int) -> list[str]:
+    """Translations by greedy search, so many texts a call."""
     return [
         text
         for i in range(0, len(texts), at_once)
-        for text in translator.translate(texts[i : i + at_once], options, split=True)
+        for text in translator.translate(texts[i : i + at_once], GREEDY, split=True)
     ]
 
 
@@ -92,41 +91,33 @@ def contenders(plain: Translator, folder: Path) -> dict[str, tuple[Translator, i
 def qualities(
     translators: dict[str, Translator], sources: list[str], targets: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """BLEU by format and search, with its interval; beside float32 by PyTorch."""
-    found: dict[str, dict[str, Any]] = {name: {} for name in translators}
-    for search, options in SEARCHES.items():
-        first: list[str] = []
-        for name, translator in translators.items():
-            if isinstance(translator.engine, Graphs) and options.beam_size > 1:
-                continue
-            outputs = translate(translator, sources, options, AT_ONCE)
-            first = first or outputs
-            apart = compare(first, outputs, targets, samples=1_000)
-            found[name][search] = {
-                **bleu(outputs, targets),
-                "interval": round(apart.system_interval, 2),
-                "p": round(apart.p_value, 3),
-                "as_first": sum(a == b for a, b in zip(first, outputs, strict=True)),
-            }
-            print(search, name, found[name][search])
+    """BLEU by format; of eight bits with intervals, beside the first."""
+    found, outputs = {}, {}
+    for name, translator in translators.items():
+        outputs[name] = translate(translator, sources, AT_ONCE)
+        same = map(eq, outputs[name], next(iter(outputs.values())))
+        found[name] = {**bleu(outputs[name], targets), "as_first": sum(same)}
+        print(name, found[name])
+    first, eight = outputs["PyTorch, float32"], outputs["CTranslate2, int8"]
+    apart = compare(first, eight, targets, samples=1_000)
+    found["PyTorch, float32"]["interval"] = round(apart.baseline_interval, 2)
+    about = {"interval": round(apart.system_interval, 2), "p": round(apart.p_value, 3)}
+    found["CTranslate2, int8"] |= about
     return found
 
 
 def speeds(
     translators: dict[str, Translator], texts: list[str]
 ) -> dict[str, dict[str, float]]:
-    """Sentences a second of processor time, by format, search and size of a call."""
+    """Sentences a second of processor time, by format and size of a call."""
     found: dict[str, dict[str, float]] = {name: {} for name in translators}
-    for search, options in SEARCHES.items():
-        for at_once in (1, AT_ONCE):
-            calls = {
-                name: partial(translate, each, texts, options, at_once)
-                for name, each in translators.items()
-                if options.beam_size == 1 or not isinstance(each.engine, Graphs)
-            }
-            for name, taken in medians(in_turn(calls, ROUNDS)).items():
-                found[name][f"{search}, {at_once}"] = round(len(texts) / taken, 1)
-            print(search, at_once, found)
+    for at_once in (1, AT_ONCE):
+        calls = {
+            name: partial(translate, each, texts, at_once)
+            for name, each in translators.items()
+        }
+        for name, taken in medians(in_turn(calls, ROUNDS)).items():
+            found[name][f"{at_once}"] = round(len(texts) / taken, 1)
     return found
 
 
