@@ -11,7 +11,7 @@ the largest difference of a token's log-probability from PyTorch's, for the refe
 of the first 50 sentences and for their neighbours', wrong from the first token on.
 Last, 256 requests come to the server of nbs/translation_server.py from one client, and
 from 32. Needs the corpora; a minute or two of one core. Writes
-results/speed/serving.json, for the chapter on serving.
+speed/serving.json in results.
 """
 
 import urllib.request
@@ -92,7 +92,7 @@ def contenders(plain: Translator, folder: Path) -> dict[str, tuple[Translator, i
 def qualities(
     translators: dict[str, Translator], sources: list[str], targets: list[str]
 ) -> dict[str, dict[str, Any]]:
-    """By format: translations that are the first's; CTranslate2's BLEU, with intervals."""
+    """How many translations are PyTorch's; BLEU of CTranslate2, with intervals."""
     found, some = {}, sources[:COMPARED]
     first = translate(translators["PyTorch, float32"], some, AT_ONCE)
     outputs = {}
