@@ -360,7 +360,8 @@ def test_an_old_address_opens_the_page_of_its_subject(tmp_path):
         chapter = (ROOT / "nbs" / old).parent / name
         text = chapter.with_suffix(".ipynb").read_text(encoding="utf-8")
         titles = re.findall(r'"## (.*?)(?:\\n)?"', text)
-        assert heading in [title.lower().replace(" ", "-") for title in titles]
+        slugs = [title.lower().replace(" ", "-") for title in titles]
+        assert not heading or heading in slugs
         assert not (ROOT / "nbs" / f"{old}.ipynb").exists()
 
 

@@ -7,8 +7,8 @@ MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
 MOVED = {
     "training/averaging": f"training/trainer.html#{MEAN}",
     "after/gpt2_bert": "after/other_weights.html",
-    "interop/ctranslate2": "interop/serve.html",
-    "interop/onnx": "interop/serve.html",
+    "interop/ctranslate2": "interop/serve.html#equal-means-token-by-token",
+    "interop/onnx": "interop/serve.html#which-format-for-which-machine",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
