@@ -624,11 +624,16 @@ def test_a_broken_import_is_told_by_its_scores(near):
     assert told(window, "broken-import").endswith(
         "The scores say: equal. The translations say: equal."
     )
-    window.run("document.querySelector('broken-import [value=activation]').click()")
+    choose = """((step) => {
+      const list = document.querySelector("broken-import select");
+      list.value = step;
+      list.dispatchEvent(new Event("input", { bubbles: true }));
+    })"""
+    window.run(f"{choose}('activation')")
     assert told(window, "broken-import").endswith(
         "The scores say: broken. The translations say: equal."
     )
-    window.run("document.querySelector('broken-import [value=order]').click()")
+    window.run(f"{choose}('order')")
     assert "(nothing)" in window.run(
         "document.querySelector('broken-import .grids').textContent"
     )

@@ -28,15 +28,15 @@
       this.data = JSON.parse(this.querySelector("script").textContent);
       const part = Object.assign(document.createElement("div"), { className: "part" });
       this.append(part);
-      const radio = (step) => `<label><input type="radio" name="broken-step" value="${step}"${step === "none" ? " checked" : ""}>${STEPS[step]}</label>`;
-      part.innerHTML = `<div class="controls" role="radiogroup" aria-label="Break">break ${Object.keys(STEPS).map(radio).join(" ")}</div>
+      const option = (step) => `<option value="${step}">${STEPS[step]}</option>`;
+      part.innerHTML = `<div class="controls"><label>break <select>${Object.keys(STEPS).map(option).join("")}</select></label></div>
         <div class="grids"></div><p class="told" role="status"></p>`;
       this.addEventListener("input", () => this.follow());
       this.follow();
     }
 
     follow() {
-      const step = this.querySelector("input:checked").value;
+      const step = this.querySelector("select").value;
       const { sources, imports } = this.data;
       const rows = sources.map((source, i) => `<tr><th scope="row">${source}</th><td>${imports[step].texts[i] || "(nothing)"}</td></tr>`);
       this.querySelector(".grids").innerHTML = `<table><caption>it translates</caption><tbody>${rows.join("")}</tbody></table>`;
