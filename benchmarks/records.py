@@ -21,13 +21,14 @@ from benchmarks.record import RESULTS, ROOT, code, command_line
 QUICK = """
     after.hidden_words after.mask_twins after.next_token
     after.shuffled
+    after.broken_imports
     model.attention_arcs model.beam_steps model.depth model.figure_one model.first_run
     model.head_switch model.part_switch
     paper.bleu_microscope paper.confidence paper.corpora paper.heads
     paper.head_relations
     paper.my_transformer paper.newstest2017_bleu paper.robustness paper.search_grid
     paper.similarity_bands paper.swap_trials paper.vocabulary promises.memory
-    scale.recipe_dry_runs speed.ctranslate2 training.bugs training.diary
+    scale.recipe_dry_runs speed.ctranslate2 speed.serving training.bugs training.diary
     training.own_text training.warm_up comparisons
     paper.ledger
 """.split()

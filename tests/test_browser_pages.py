@@ -303,7 +303,7 @@ def test_the_focus_is_seen(page, show):
 
 QUERIES = {
     "positional encoding": "model/position",
-    "quantization": "interop/ctranslate2",
+    "quantization": "interop/serve",
     "warm-up": "training/schedule",
     "beam search": "decoding/search",
     "label smoothing": "training/loss",
@@ -323,7 +323,7 @@ QUERIES = {
     "parameters": "model/costs",
     "gradient accumulation": "training/trainer",
     "distributed training": "training/distributed",
-    "onnx": "interop/onnx",
+    "onnx": "interop/serve",
     "hugging face": "after/other_weights",
     "length penalty": "decoding/search",
     "exposure bias": "model/transformer",

@@ -186,7 +186,6 @@ def test_what_a_chapter_exports_is_shown(chapter):
 # Chapters in which a cell that is shown needs one that is hidden.
 UNCOPIED = {
     "after.language_model",
-    "after.other_weights",
     "decoding.search",
     "performance.decoding",
     "training.loss",

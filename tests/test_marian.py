@@ -6,6 +6,7 @@ import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -36,13 +37,15 @@ from annotated_transformer.interop.marian import (
 )
 from annotated_transformer.interop.marian_export import export_marian
 from annotated_transformer.interop.marian_tokenizer import Pieces
-from annotated_transformer.interop.marian_weights import sines_first
+from annotated_transformer.interop.marian_weights import sines_first, weights_of
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.pretrained import find_model
+from annotated_transformer.training.checkpoint import copy_weights
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.sentence_pairs import validation_loss
 from annotated_transformer.translation.prepared_data import InitFrom
 from annotated_transformer.translation.task import fine_tuning_recipe, prepare
+from benchmarks.after import broken_imports
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*reached its limit"),
@@ -423,3 +426,21 @@ def test_training_goes_on_from_an_imported_model(run, plain, tmp_path):
     assert run(*arguments, "--from", plain.out)[0] == 0
     assert find_model(tmp_path / "out" / "model").model_type == "marian"
     assert run("translate", "-m", tmp_path / "out", TEXTS[0])[0] == 0
+
+
+def test_recorded_imports_are_broken_by_their_scores_only(tmp_path):
+    """An untrained stranger shows the same steps: all but the keys' bias matter."""
+    torch.manual_seed(0)
+    train, held_out = broken_imports.numbers()
+    with patch.object(broken_imports, "UPDATES", 4):
+        stranger = broken_imports.write_stranger(tmp_path, train[:300])
+    right = load(tmp_path, device="cpu", engine="plain")
+    src, tgt = broken_imports.rows(right.tokenizer, right.config, held_out[0])
+    weights = weights_of(right.model)
+    with torch.inference_mode():
+        theirs = stranger(src, decoder_input_ids=tgt).logits
+        assert torch.allclose(right.model(src, tgt), theirs, atol=1e-4)
+        for step, changed in broken_imports.broken(weights).items():
+            copy_weights(right.model, changed, tmp_path)
+            far = (right.model(src, tgt) - theirs).abs().max().item()
+            assert (far < 1e-4) == (step in ("keys", "activation")), step

@@ -770,6 +770,28 @@ def test_nearest_rows_of_a_word_and_of_a_piece(near):
 
 
 @needs_chromium
+def test_a_broken_import_is_told_by_its_scores(near):
+    window = near("broken-import")
+    assert "100 of 100" in told(window, "broken-import")
+    assert told(window, "broken-import").endswith(
+        "The scores say: equal. The translations say: equal."
+    )
+    choose = """((step) => {
+      const list = document.querySelector("broken-import select");
+      list.value = step;
+      list.dispatchEvent(new Event("input", { bubbles: true }));
+    })"""
+    window.run(f"{choose}('activation')")
+    assert told(window, "broken-import").endswith(
+        "The scores say: broken. The translations say: equal."
+    )
+    window.run(f"{choose}('order')")
+    assert "(nothing)" in window.run(
+        "document.querySelector('broken-import .grids').textContent"
+    )
+
+
+@needs_chromium
 def test_hidden_units_draw_what_is_asked_for(near):
     window = near("relu-units")
     assert told(window, "relu-units").startswith(

@@ -14,8 +14,8 @@ from .marian_tokenizer import MarianTokenizer
 
 PAGES = {
     "marian": "after/other_weights",
-    "ctranslate2": "interop/ctranslate2",
-    "onnx": "interop/onnx",
+    "ctranslate2": "interop/serve",
+    "onnx": "interop/serve",
 }
 BOOK = "https://annotated-transformer.github.io/annotated-transformer"
 

@@ -6,7 +6,7 @@ The shipped model in float32, phrases of the phrasebook's test split, one thread
 call the same translator object with the same rows, in turn, and each pair of calls
 gives one ratio of processor seconds; a direct call gets and returns tokens, with their
 scores. Writes results/speed/ctranslate2.json, which the chapter
-nbs/interop/ctranslate2.ipynb shows.
+nbs/interop/serve.ipynb shows.
 """
 
 import gc

@@ -15,6 +15,9 @@ MOVED = {
     "performance/update": f"{FAST}#products-set-the-floor",
     "performance/growth": f"{FAST}#the-square-is-memory-first",
     "performance/decoding": f"{FAST}#one-row-reads-many-multiply",
+    "after/gpt2_bert": "after/other_weights.html",
+    "interop/ctranslate2": "interop/serve.html#equal-means-token-by-token",
+    "interop/onnx": "interop/serve.html#which-format-for-which-machine",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
