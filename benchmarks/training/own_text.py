@@ -10,13 +10,15 @@ the model that has seen no caption as well. What is read are held-out captions o
 the test is only scored. Each command is recorded with what it printed and its seconds
 (the processor's; the clock's depend on what else the machine does), and the run with
 its log and its bytes. The split is also made of every eighth pair of Tatoeba. One seed.
-About fifteen minutes of one core. The corpora are downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds them.
+`--words` only counts some words of the training captions. About fifteen minutes of one
+core. The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
+holds them.
 Writes results/training/own-text.json.
 """
 
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
@@ -30,11 +32,13 @@ from typing import Any
 
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.near_copies import Pair
+from annotated_transformer.data.own_split import split_own
 from annotated_transformer.model_names import SHIPPED
 from benchmarks import record
 
 PLACE = "training/own-text.json"
 CAPTIONS, EVERY, READ = 3_000, 8, 20
+WORDS = ("toddler", "stroller", "sweater", "slide", "walkway", "vendor", "bowling")
 LOST = 1_000, 2_000  # the lines that the two sides of a spoilt copy lack
 
 
@@ -51,6 +55,17 @@ def write_spoilt(folder: Path) -> None:
         lines = (folder / f"captions.{lang}").read_text("utf-8").splitlines(True)
         del lines[lost - 1]
         (folder / f"spoilt.{lang}").write_text("".join(lines), encoding="utf-8")
+
+
+def counted() -> dict[str, int]:
+    """The captions of own/train.en with each of `WORDS`, or several of them."""
+    captions = islice(load_corpus("multi30k", "train", "en", "de"), CAPTIONS)
+    train = split_own(captions, ("en", "de"), CAPTIONS // 10).parts["train"]
+    found = {word: re.compile(rf"\b{word}s?\b", re.IGNORECASE) for word in WORDS}
+    return {
+        word: sum(bool(each.search(english)) for english, _ in train)
+        for word, each in found.items()
+    }
 
 
 def run(folder: Path, line: str, status: int = 0) -> dict[str, Any]:
@@ -140,12 +155,17 @@ def session(folder: Path) -> dict[str, Any]:
         "twenty": list(zip(lines, targets, strict=True)),
         "models": {name: score(folder, name) for name in (SHIPPED, "runs/own")},
         "sure": run(folder, sure),
+        "words": counted(),
     }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Give the commands in a folder that goes, and record them."""
-    record.command_line(__doc__).parse_args(argv)
+    parser = record.command_line(__doc__)
+    parser.add_argument("--words", action="store_true", help="only count the words")
+    if parser.parse_args(argv).words:
+        record.save(PLACE, record.load(PLACE) | {"words": counted()})
+        return
     with tempfile.TemporaryDirectory() as name:
         found = session(Path(name))
     record.save(PLACE, found, "tokenizers", "sacrebleu")
