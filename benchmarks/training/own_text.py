@@ -3,18 +3,22 @@
     nice -n 10 python -m benchmarks.training.own_text
 
 Writes 3,000 captions of Multi30k as somebody's own two files, and gives the commands
-of the page: `split`, `train --from tatoeba-en-de` for 80 updates on one thread,
-`translate` and `evaluate`, the last two with the model that has seen no caption as
-well. Each command is recorded with what it printed and its seconds (the processor's;
-the clock's depend on what else the machine does), and the run with its log and its
-bytes. The split is also made of every eighth pair of Tatoeba. One seed. About four
-minutes of one core. The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names
-a folder that holds them.
+of the page: `doctor` (once more with a line lost from either file), `split`,
+`train --from tatoeba-en-de` by its defaults on one thread until it ends by itself, the
+same with another rate, which is refused, `translate` and `evaluate`, the last two with
+the model that has seen no caption as well. What is read are held-out captions of valid;
+the test is only scored. Each command is recorded with what it printed and its seconds
+(the processor's; the clock's depend on what else the machine does), and the run with
+its log and its bytes. The split is also made of every eighth pair of Tatoeba. One seed.
+`--words` only counts some words of the training captions. About fifteen minutes of one
+core. The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
+holds them.
 Writes results/training/own-text.json.
 """
 
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
@@ -28,12 +32,14 @@ from typing import Any
 
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.near_copies import Pair
+from annotated_transformer.data.own_split import split_own
 from annotated_transformer.model_names import SHIPPED
 from benchmarks import record
 
 PLACE = "training/own-text.json"
 CAPTIONS, EVERY, READ = 3_000, 8, 20
-SHORT = ("steps=80", "log_every=10", "save_every=20")
+WORDS = ("toddler", "stroller", "sweater", "slide", "walkway", "vendor", "bowling")
+LOST = 1_000, 2_000  # the lines that the two sides of a spoilt copy lack
 
 
 def write_sides(folder: Path, name: str, pairs: Iterable[Pair]) -> None:
@@ -43,8 +49,30 @@ def write_sides(folder: Path, name: str, pairs: Iterable[Pair]) -> None:
         path.write_text("".join(f"{each}\n" for each in texts), encoding="utf-8")
 
 
-def run(folder: Path, line: str) -> dict[str, Any]:
-    """Give a command in this folder: what it printed, and how long it took."""
+def write_spoilt(folder: Path) -> None:
+    """The captions once more, with a line lost from either file."""
+    for lang, lost in zip(("en", "de"), LOST, strict=True):
+        lines = (folder / f"captions.{lang}").read_text("utf-8").splitlines(True)
+        del lines[lost - 1]
+        (folder / f"spoilt.{lang}").write_text("".join(lines), encoding="utf-8")
+
+
+def counted() -> dict[str, int]:
+    """The captions of own/train.en with each of `WORDS`, or several of them."""
+    captions = islice(load_corpus("multi30k", "train", "en", "de"), CAPTIONS)
+    train = split_own(captions, ("en", "de"), CAPTIONS // 10).parts["train"]
+    found = {word: re.compile(rf"\b{word}s?\b", re.IGNORECASE) for word in WORDS}
+    return {
+        word: sum(bool(each.search(english)) for english, _ in train)
+        for word, each in found.items()
+    }
+
+
+def run(folder: Path, line: str, status: int = 0) -> dict[str, Any]:
+    """Give a command in this folder: what it printed, and how long it took.
+
+    Raises: RuntimeError when it ends with another status.
+    """
     words = shlex.split(line)
     module = [sys.executable, "-m", "annotated_transformer"]
     paths = os.pathsep.join([str(record.ROOT), os.environ.get("PYTHONPATH", "")])
@@ -56,8 +84,9 @@ def run(folder: Path, line: str) -> dict[str, Any]:
         env=variables,
         capture_output=True,
         text=True,
-        check=True,
     )
+    if done.returncode != status:
+        raise RuntimeError(f"{line}: {done.returncode}: {done.stderr}")
     found = {
         "command": line,
         "printed": done.stdout.splitlines(),
@@ -79,53 +108,64 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def score(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Twenty captions of valid, and the score on the test, by one model."""
+    us, test = "annotated-transformer", "--source own/test.en --reference own/test.de"
+    return [
+        run(folder, f"{us} translate -m {name} --input twenty.en"),
+        run(folder, f"{us} evaluate -m {name} {test}"),
+    ]
+
+
 def session(folder: Path) -> dict[str, Any]:
     """The commands of the page, in their order."""
-    us, steps = "annotated-transformer", " ".join(f"--set {each}" for each in SHORT)
-    write_sides(
-        folder,
-        "captions",
-        islice(load_corpus("multi30k", "train", "en", "de"), CAPTIONS),
-    )
-    write_sides(
-        folder,
-        "everyday",
-        islice(load_corpus("tatoeba", "all", "en", "de"), 0, None, EVERY),
-    )
+    us = "annotated-transformer"
+    captions = islice(load_corpus("multi30k", "train", "en", "de"), CAPTIONS)
+    everyday = islice(load_corpus("tatoeba", "all", "en", "de"), 0, None, EVERY)
+    write_sides(folder, "captions", captions)
+    write_sides(folder, "everyday", everyday)
+    write_spoilt(folder)
+    examined = [
+        run(folder, f"{us} doctor {name} --src en --tgt de", status)
+        for name, status in (("captions", 0), ("spoilt", 1))
+    ]
     cut = [
         run(folder, f"{us} split {name}.en {name}.de --out {out}")
         for name, out in (("captions", "own"), ("everyday", "other"))
     ]
-    trained = run(
-        folder,
+    train = (
         f"{us} train own/train --valid own/valid --src en --tgt de --from {SHIPPED} "
-        f"--out runs/own --threads 1 {steps}",
+        "--out runs/own --threads 1"
     )
+    trained = run(folder, train)
+    refused = run(folder, f"{train} --set peak=0.0001", 2)
     log = (folder / "runs/own/log.jsonl").read_text("utf-8").splitlines()
     bytes_ = {each: size(folder / each) for each in ("runs/own", "runs/own/model")}
-    lines = (folder / "own/test.en").read_text("utf-8").splitlines()
-    twenty = "".join(f"{each}\n" for each in lines[:READ])
+    held = [(folder / f"own/valid.{lang}").read_text("utf-8") for lang in ("en", "de")]
+    lines, targets = (side.splitlines()[:READ] for side in held)
+    twenty = "".join(f"{each}\n" for each in lines)
     (folder / "twenty.en").write_text(twenty, encoding="utf-8")
-    used = {}
-    for name in (SHIPPED, "runs/own"):
-        test = "--source own/test.en --reference own/test.de"
-        used[name] = [
-            run(folder, f"{us} translate -m {name} --input twenty.en"),
-            run(folder, f"{us} evaluate -m {name} {test}"),
-        ]
-    targets = (folder / "own/test.de").read_text("utf-8").splitlines()
+    sure = f"{us} translate -m runs/own --show-confidence --input own/valid.en"
     return {
+        "doctor": examined,
         "split": cut,
         "train": trained | {"log": [json.loads(each) for each in log]},
+        "refused": refused,
         "bytes": bytes_,
-        "twenty": list(zip(lines, targets, strict=True))[:READ],
-        "models": used,
+        "twenty": list(zip(lines, targets, strict=True)),
+        "models": {name: score(folder, name) for name in (SHIPPED, "runs/own")},
+        "sure": run(folder, sure),
+        "words": counted(),
     }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Give the commands in a folder that goes, and record them."""
-    record.command_line(__doc__).parse_args(argv)
+    parser = record.command_line(__doc__)
+    parser.add_argument("--words", action="store_true", help="only count the words")
+    if parser.parse_args(argv).words:
+        record.save(PLACE, record.load(PLACE) | {"words": counted()})
+        return
     with tempfile.TemporaryDirectory() as name:
         found = session(Path(name))
     record.save(PLACE, found, "tokenizers", "sacrebleu")
