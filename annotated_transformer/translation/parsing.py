@@ -54,7 +54,7 @@ PUNCTUATION = {",", ":", "``", "''", "."}
 def constituents(tree: Tree) -> Counter[tuple[str, int, int]]:
     """Each constituent as label, first word and the word after the last (evalb).
 
-    Words of punctuation aren't counted, neither are TOP and ROOT; PRT is ADVP.
+    Words of punctuation aren't counted, nor are TOP and ROOT; PRT is ADVP.
     """
     counts: Counter[tuple[str, int, int]] = Counter()
 
