@@ -69,10 +69,12 @@ def doctor(
         raise typer.Exit(1)
 
 
-def tell_of_pairs(plan: Any, valid: str | None) -> None:
-    """Say on standard error what is suspicious about files to train on, if anything."""
+def tell_of_pairs(plan: Any, folder: Path, valid: str | None) -> None:
+    """Say on standard error what is suspicious about files to train on, if anything,
+    before a new run begins in a folder.
+    """
     from ..translation.doctor import doctor as examine
 
-    if valid:
+    if valid and not (folder / "run.json").exists():
         for each in examine(plan.corpus, plan.src, plan.tgt, valid=valid).findings:
             echo(f"doctor: {each.says}; {each}", err=True)

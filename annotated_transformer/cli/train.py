@@ -112,5 +112,5 @@ def train_translator(
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
         run = prepare(plan, folder, *pairs, init_from=start, **how)
-        tell_of_pairs(plan, own["valid"] if run.world.first else None)
+        tell_of_pairs(plan, folder, own["valid"] if run.world.first else None)
         return train_run(run, training["logger"])
