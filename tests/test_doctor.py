@@ -51,11 +51,11 @@ FAULTS: dict[str, tuple[Pairs, str]] = {
     "French target": (zipped(ENGLISH, FRENCH), "lead of de words in de"),
     "lost": (
         zipped(ENGLISH, GERMAN[:700] + GERMAN[701:]),
-        "places that fit as they stand, share",
+        "lines that fit as they stand, share",
     ),
     "unrelated": (
         zipped(ENGLISH, sorted(GERMAN)),
-        "places that fit as they stand, share",
+        "lines that fit as they stand, share",
     ),
     "three": (SOUND[:3], "pairs"),
 }
@@ -402,6 +402,7 @@ def test_train_tells_of_suspicious_pairs_and_goes_on(tmp_path, run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["own"], "--src and --tgt"),
         (["own/train"], "--src and --tgt"),
         (["own/train", "--src", "en"], "--src and --tgt"),
         (["nowhere"], "nowhere: there is no such model"),

@@ -1,6 +1,7 @@
 """`doctor`: what is likely wrong with sentence pairs, a model or a run."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ from ..model_names import SHIPPED
 from .options import Device, app
 from .split import Language, languages
 from .streams import echo
+
+LOOKED_AT = 100_000  # pairs, of those that a run begins with
 
 What = Annotated[
     str,
@@ -72,9 +75,17 @@ def doctor(
 def tell_of_pairs(plan: Any, folder: Path, valid: str | None) -> None:
     """Say on standard error what is suspicious about files to train on, if anything,
     before a new run begins in a folder.
+
+    Of a large text the beginning is looked at, so that this takes seconds.
     """
+    from ..data.parallel_files import parallel_prefix
     from ..translation.doctor import doctor as examine
 
     if valid and not (folder / "run.json").exists():
-        for each in examine(plan.corpus, plan.src, plan.tgt, valid=valid).findings:
+        langs = plan.src, plan.tgt
+        pairs, held = (
+            [*islice(parallel_prefix(prefix, *langs), LOOKED_AT)]
+            for prefix in (plan.corpus, valid)
+        )
+        for each in examine(pairs, *langs, valid=held).findings:
             echo(f"doctor: {each.says}; {each}", err=True)

@@ -43,7 +43,8 @@ def doctor(
         return _data(what, (src, tgt), valid)
     name = what if isinstance(what, str | Path) else ""
     path = Path(name)
-    if src or tgt or not name or any(path.parent.glob(f"{path.name}.*")):
+    own = [*path.parent.glob(f"{path.name}.*"), *path.glob("train.*")]
+    if src or tgt or not name or own:
         raise UserError("sentence pairs need both languages: --src and --tgt")
     translator = Translator.from_pretrained(name, device=device, engine="plain")
     if valid is None and (path / "run.json").is_file():

@@ -80,7 +80,7 @@ def alignment_measures(pairs: Pairs) -> Iterator[Measure]:
         means = {o: fmean(lead[start:end]) for o, lead in leads.items()}
         offset = min(OFFSETS, key=means.__getitem__)
         best.append(offset if means[offset] < -LEAD else 0)
-    says = "lines and their partners don't belong together, at least in places"
+    says = "lines and their partners don't belong together, at least in parts"
     shifts = [offset for offset in best if offset][:4]
     if len({*shifts}) == 1:
         offset, lost = shifts[0], "target" if shifts[0] < 0 else "source"
@@ -89,7 +89,7 @@ def alignment_measures(pairs: Pairs) -> Iterator[Measure]:
         says = f"lines are shifted by {abs(offset)} from about line {line:,} on: "
         says += f"the {lost} lost a line there"
     aligned = fmean(not offset for offset in best)
-    yield Measure("places that fit as they stand, share", aligned, "≥", 0.95, says)
+    yield Measure("lines that fit as they stand, share", aligned, "≥", 0.95, says)
 
 
 def likeness(pairs: Pairs, rows: range) -> Callable[[int, int], float]:
