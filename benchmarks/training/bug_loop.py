@@ -1,6 +1,6 @@
 """The program around nbs/my_transformer.py in which bugs.py plants its bugs.
 
-It learns phrases from 8,000 pairs and translates those that it hasn't seen. Halfway it
+It learns phrases from 4,000 pairs and translates those that it hasn't seen. Halfway it
 stops and goes on from what it has saved, as a run does that was interrupted.
 """
 
