@@ -105,13 +105,13 @@ class LanguageModel(nn.Module):
 def text_batches(
     ids: Int[Tensor, "n"], batch: int, length: int, seed: int
 ) -> Iterator[TensorBatch]:
-    """Endless random cuttings of a text, and the same moved on by one token.
+    """Endless random windows of a text, and the same moved on by one token.
 
     Raises: UserError for a text too short for one.
     """
     if len(ids) <= length:
         raise UserError(
-            f"the text has {len(ids)} tokens, and a cutting takes {length + 1}: take a "
+            f"the text has {len(ids)} tokens, and a window takes {length + 1}: take a "
             "longer text or a smaller max_length"
         )
     generator = torch.Generator().manual_seed(seed)
