@@ -53,7 +53,8 @@ class Run:
             if not forks.ended(child):
                 os.kill(child, signal.SIGKILL if mode == "kill" else signal.SIGINT)
                 time.sleep(self.random.uniform(0, 0.05))
-        return forks.wait(child, self.scratch / "said").err
+        said = forks.wait(child, self.scratch / "said").err.splitlines(keepends=True)
+        return "".join(line for line in said if not line.startswith("doctor: "))
 
 
 def attacks(count: int, home: Path, seed: int = 0) -> Iterator[Attack]:
