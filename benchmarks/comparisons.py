@@ -306,6 +306,17 @@ def phrases(corpus: str, split: str) -> Side:
     return trained("phrase counting", *search, [counted["tests"]], split, None)
 
 
+def race() -> Iterator[Comparison]:
+    """The recurrent translator beside the Transformer, at equal time."""
+    record = load("paper/race.json")
+    runs = [row | {"bleu": row["equal_time"]["bleu"]} for row in record["runs"]]
+    sides = tuple(
+        study_side(name, record["tried"] + runs, "bleu", "budget")
+        for name in ("recurrent", "Transformer")
+    )
+    yield Comparison("Multi30k, the race", "BLEU", sides, "seconds")
+
+
 def table_3() -> Iterator[Comparison]:
     """The rows of Table 3: base's settings with one change, big's with several."""
     runs = read_runs("paper/table3.jsonl")
@@ -333,6 +344,7 @@ READERS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "after/distillation.jsonl": distillation,
     "paper/parsing.jsonl": parsing,
     "paper/phrases.json": counted_phrases,
+    "paper/race.json": race,
     "paper/table3.jsonl": table_3,
 }
 

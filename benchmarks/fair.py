@@ -46,7 +46,7 @@ class Comparison:
     name: str
     score: str
     sides: tuple[Side, ...]
-    unit: str = "passes"  # over the data; or updates
+    unit: str = "passes"  # over the data; or updates, or seconds
 
 
 def unfair(comparison: Comparison) -> list[str]:

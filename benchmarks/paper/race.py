@@ -2,20 +2,21 @@
 
     python -m benchmarks.paper.race
 
-Both have the same text, tokens, batches, loss, dropout, optimizer and schedule, nearly
-the same number of parameters, and the peaks of the learning rate that the chapter's
-short race has. They take turns, update by update, until one has spent its minutes; the
-other's model of that moment is kept, and it goes on until it has spent as many. Every
-so many updates the validation loss and the share of right next tokens are measured; at
-the end the test set is translated. One thread; times are processor seconds. Multi30k is
-downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes
-results/paper/race.json, which nbs/translation/race.ipynb shows.
+Both have the same text, tokens, batches, loss, dropout, optimizer and warm-up, and
+nearly the same number of parameters. They take turns, update by update, until one has
+spent its minutes; the other's model of that moment is kept, and it goes on until it has
+spent as many. First each tries five peaks of the learning rate, over the whole budget,
+with a seed kept for that; the peak of the lowest validation loss then runs with three
+other seeds, whose models translate the test set. One thread; times are processor
+seconds. Multi30k is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
+holds it. Writes results/paper/race.json, which nbs/translation/race.ipynb shows.
 """
 
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,13 @@ from annotated_transformer.training.schedule import adam, peak_factor
 from annotated_transformer.training.sentence_pairs import train_translation
 from annotated_transformer.training.update import Update
 from annotated_transformer.translation.recurrent_translator import RecurrentConfig
-from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, save
 
-VOCABULARY, TOKENS, WARMUP, DROPOUT, EVERY = 2_000, 1_024, 60, 0.1, 60
-PEAKS = {"recurrent": 0.01, "Transformer": 0.006}
+VOCABULARY, TOKENS, WARMUP, DROPOUT, EVERY = 2_000, 1_024, 60, 0.1, 120
+PEAKS = (0.002, 0.004, 0.008, 0.016, 0.032)
+TRIAL_SEED, SEEDS = 0, (1, 2, 3)
 TEST = "test_2016_flickr"
-EDGES = (8, 10, 12, 14, 17)  # English words; a bin reaches up to its edge
+LONG = 15  # English words
 
 
 def corpus(split: str) -> list[tuple[str, str]]:
@@ -60,14 +61,14 @@ def size(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def transformer(vocab: int, seed: int = 0) -> Transformer:
+def transformer(vocab: int, seed: int) -> Transformer:
     """A Transformer of two layers on each side, small enough to learn in minutes."""
     sizes = {"N": 2, "d_model": 64, "d_ff": 128, "h": 4, "d_k": 16, "d_v": 16}
     torch.manual_seed(seed)
     return Transformer(TransformerConfig(vocab, vocab, **sizes, dropout=DROPOUT))
 
 
-def recurrent(vocab: int, wanted: int, seed: int = 0) -> RecurrentModel:
+def recurrent(vocab: int, wanted: int, seed: int) -> RecurrentModel:
     """The recurrent translator of the width that has most nearly so many parameters."""
     with torch.device("meta"):
         found = {
@@ -102,12 +103,25 @@ class Racer:
         self.tokens, self.step = self.tokens + update.tokens, update.step
 
 
-def enter(model: Any, pairs: TokenizedPairs, peak: float) -> Racer:
-    """A contender at the start."""
-    factor = peak_factor(peak, model.config.d_model, WARMUP)
-    config = TrainingConfig(batch_tokens=TOKENS, warmup=WARMUP, lr_factor=factor)
-    objective = Objective(model, config.label_smoothing)
-    return Racer(model, train_translation(objective, adam(model), pairs, config))
+def enter(
+    tokenizer: PairTokenizer, pairs: TokenizedPairs, peaks: dict[str, float], seed: int
+) -> dict[str, Racer]:
+    """The contenders at the start."""
+    vocab, racers = tokenizer.src_vocab_size, {}
+    attentive = transformer(vocab, seed)
+    models = {
+        "recurrent": recurrent(vocab, size(attentive), seed),
+        "Transformer": attentive,
+    }
+    for name, model in models.items():
+        factor = peak_factor(peaks[name], model.config.d_model, WARMUP)
+        config = TrainingConfig(
+            batch_tokens=TOKENS, warmup=WARMUP, lr_factor=factor, seed=seed
+        )
+        objective = Objective(model, config.label_smoothing)
+        updates = train_translation(objective, adam(model), pairs, config)
+        racers[name] = Racer(model, updates)
+    return racers
 
 
 @torch.inference_mode()
@@ -137,7 +151,7 @@ def race(racers: dict[str, Racer], valid: TokenizedPairs, budget: float) -> dict
     while max(racer.seconds for racer in racers.values()) < budget:
         for name, racer in racers.items():
             racer.advance()
-            if racer.step % EVERY == 0:
+            if racer.step % EVERY == 0 or racer.step == EVERY // 2:
                 note(racer, name, valid)
     states = {}
     for name, racer in racers.items():
@@ -153,7 +167,7 @@ def finish(racers: dict[str, Racer], valid: TokenizedPairs, budget: float) -> No
         begun = racer.step
         while racer.seconds < budget:
             racer.advance()
-            if racer.step % (2 * EVERY) == 0:
+            if racer.step % EVERY == 0:
                 note(racer, name, valid)
         if racer.step > begun:
             note(racer, name, valid)
@@ -164,28 +178,6 @@ def reopened(model: Any, tokenizer: PairTokenizer, engine: str) -> Any:
     with tempfile.TemporaryDirectory() as place:
         save_model(Path(place) / "model", model, tokenizer)
         return load(Path(place) / "model", device="cpu", engine=engine)
-
-
-def bin_of(source: str) -> str:
-    """The bin of a sentence by its English words."""
-    words, low = len(source.split()), 1
-    for edge in EDGES:
-        if words <= edge:
-            return f"{low}–{edge}"
-        low = edge + 1
-    return f"{low} and more"
-
-
-def by_length(pairs: list[tuple[str, str]], outputs: list[str]) -> list[dict]:
-    """BLEU of the sentences in each bin."""
-    bins: dict[str, list[tuple[str, str]]] = {}
-    for (source, reference), output in zip(pairs, outputs, strict=True):
-        bins.setdefault(bin_of(source), []).append((output, reference))
-    names = sorted(bins, key=lambda name: int(name.split("–")[0].split()[0]))
-    return [
-        {"words": name, "sentences": len(bins[name]), "bleu": lower_bleu(bins[name])}
-        for name in names
-    ]
 
 
 def lower_bleu(rows: list[tuple[str, str]]) -> float:
@@ -202,81 +194,96 @@ def translate(translator: Any, sources: list[str]) -> tuple[list[str], float]:
     return outputs, sum(map(len, translator.tokenizer.encode_target(outputs))) / seconds
 
 
-def describe(racer: Racer) -> dict[str, Any]:
-    """A contender in the record."""
-    return {
-        "architecture": racer.model.config.to_dict(),
-        "parameters": size(racer.model),
-        "updates": racer.step,
-        "seconds": racer.seconds,
-        "target_tokens_per_second": racer.tokens / racer.seconds,
-        "curve": racer.curve,
-    }
-
-
 def scored(
     model: Any, tokenizer: PairTokenizer, test: list[tuple[str, str]], engine: str
-) -> tuple[dict[str, Any], list[str]]:
-    """BLEU of a model that was saved and opened again, by length, too; its outputs."""
+) -> dict[str, float]:
+    """BLEU of a model that was saved and opened again, of long sentences, too."""
     translator = reopened(model, tokenizer, engine)
     outputs, speed = translate(translator, [source for source, _ in test])
-    found = {
-        "bleu": lower_bleu(
-            [(o, tgt) for o, (_, tgt) in zip(outputs, test, strict=True)]
-        ),
-        "by_length": by_length(test, outputs),
-        "tokens_per_second": speed,
-    }
+    rows = [(output, tgt) for output, (_, tgt) in zip(outputs, test, strict=True)]
+    long = [row for row, pair in zip(rows, test, strict=True) if is_long(pair[0])]
+    found = {"bleu": lower_bleu(rows), "bleu_long": lower_bleu(long)}
     print(type(model).__name__, engine, found, flush=True)
-    return found, outputs
+    return found | {"tokens_per_second": speed}
+
+
+def is_long(source: str) -> bool:
+    """Whether a sentence has many words."""
+    return len(source.split()) >= LONG
+
+
+def tried(tokenizer, pairs, valid, budget: float) -> list[dict[str, Any]]:
+    """What each contender comes to with each peak of its learning rate."""
+    found = []
+    for peak in PEAKS:
+        peaks = dict.fromkeys(("recurrent", "Transformer"), peak)
+        racers = enter(tokenizer, pairs, peaks, TRIAL_SEED)
+        race(racers, valid, budget)
+        finish(racers, valid, budget)
+        for name, racer in racers.items():
+            row = {"side": name, "rate": peak, "seed": TRIAL_SEED, "budget": budget}
+            found.append(row | {"validation_loss": racer.curve[-1]["loss"]})
+    return found
+
+
+def run(tokenizer, pairs, valid, test, peaks, seed: int, budget: float) -> list[dict]:
+    """One race to the end, a row for each contender."""
+    racers = enter(tokenizer, pairs, peaks, seed)
+    states = race(racers, valid, budget)
+    shared = min(racer.step for racer in racers.values())
+    finish(racers, valid, budget)
+    rows = []
+    for name, racer in racers.items():
+        row = {
+            "side": name,
+            "rate": peaks[name],
+            "seed": seed,
+            "budget": budget,
+            "parameters": size(racer.model),
+            "updates": racer.step,
+            "shared_updates": shared,
+            "target_tokens": racer.tokens,
+            "seconds": racer.seconds,
+            "curve": racer.curve,
+            "equal_time": scored(racer.model, tokenizer, test, "plain"),
+        }
+        if name == "Transformer":
+            row["faster_form"] = scored(racer.model, tokenizer, test, "torch")
+        racer.model.load_state_dict(states[name])
+        row["equal_updates"] = scored(racer.model, tokenizer, test, "plain")
+        rows.append(row)
+    return rows
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Race, translate, and write the record."""
+    """Try the rates, race, translate, and write the record."""
     parser = command_line(__doc__)
-    parser.add_argument("--minutes", type=float, default=10, help="for each contender")
+    parser.add_argument("--minutes", type=float, default=1.5, help="of each contender")
     budget = parser.parse_args(argv).minutes * 60
     torch.set_num_threads(1)
     texts, test = corpus("train"), corpus(TEST)
     tokenizer = train_tokenizer(texts, "en", "de", VOCABULARY, lowercase=True)
     pairs = TokenizedPairs.build(texts, tokenizer)
     valid = TokenizedPairs.build(corpus("val"), tokenizer)
-    attentive = transformer(tokenizer.src_vocab_size)
-    models = {
-        "recurrent": recurrent(tokenizer.src_vocab_size, size(attentive)),
-        "Transformer": attentive,
-    }
-    racers = {name: enter(models[name], pairs, PEAKS[name]) for name in models}
-    states = race(racers, valid, budget)
-    shared = min(racer.step for racer in racers.values())
-    finish(racers, valid, budget)
-    found: dict[str, Any] = {name: describe(racers[name]) for name in racers}
-    outputs = {}
-    for name, racer in racers.items():
-        at_time, outputs[name] = scored(racer.model, tokenizer, test, "plain")
-        found[name] |= {"equal_time": at_time, "equal_updates": at_time}
-        if racer.step > shared:
-            racer.model.load_state_dict(states[name])
-            found[name]["equal_updates"], _ = scored(
-                racer.model, tokenizer, test, "plain"
-            )
-    faster, _ = scored(attentive, tokenizer, test, "torch")
-    found["Transformer"]["fast_tokens_per_second"] = faster["tokens_per_second"]
-    references = [tgt for _, tgt in test]
-    difference = compare(
-        outputs["recurrent"], outputs["Transformer"], references, 2_000
-    )
+    trials = tried(tokenizer, pairs, valid, budget)
+    best: dict[str, dict[str, Any]] = {}
+    for row in sorted(trials, key=itemgetter("validation_loss"), reverse=True):
+        best[row["side"]] = row
+    peaks = {name: row["rate"] for name, row in best.items()}
+    runs = []
+    for seed in SEEDS:
+        runs += run(tokenizer, pairs, valid, test, peaks, seed, budget)
     about = {
         "vocabulary": VOCABULARY,
         "batch_tokens": TOKENS,
-        "seconds": budget,
-        "shared_updates": shared,
+        "budget": budget,
         "training_pairs": len(texts),
         "training_tokens": int(pairs.tgt_lengths.sum()),
         "test_sentences": len(test),
-        "equal_time": asdict(difference),
+        "long": {"words": LONG, "sentences": sum(is_long(src) for src, _ in test)},
     }
-    save("paper/race.json", about | {"contenders": found}, "sacrebleu", "tokenizers")
+    record = about | {"tried": trials, "runs": runs}
+    save("paper/race.json", record, "sacrebleu", "tokenizers")
 
 
 if __name__ == "__main__":
