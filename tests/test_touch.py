@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -530,8 +531,8 @@ def told(window: Browser, name: str) -> str:
 
 
 def press(window: Browser, key: str) -> None:
-    """An arrow key up or down, or one that `Browser.press` knows."""
-    codes = {"ArrowUp": 38, "ArrowDown": 40, " ": 32}
+    """Up, Down, End or Space, or a key that `Browser.press` knows."""
+    codes = {"ArrowUp": 38, "ArrowDown": 40, "End": 35, " ": 32}
     if key not in codes:
         window.press(key)
         return
@@ -1083,6 +1084,31 @@ def test_a_suspect_is_accused(near, width):
     window.run("document.querySelector('bug-gallery [name=next]').click()")
     assert told(window, "bug-gallery").startswith("Case 2 of ")
     assert window.run(shown) == ""
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_race_is_read_by_updates_and_by_seconds(near, width):
+    window, runs = near("race-curves", width), PARTS["race-curves"]["runs"]
+    finish = min(run["curve"][-1]["step"] for run in runs)
+    window.run("document.querySelector('race-curves [name=at]').focus()")
+    press(window, "End")
+    said = told(window, "race-curves")
+    assert said.startswith(f"After {finish} updates: recurrent ")
+    window.run(
+        "const axis = document.querySelector('race-curves [name=axis]');"
+        "axis.value = 'seconds';"
+        "axis.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    ends = {
+        side: mean(r["curve"][-1]["accuracy"] for r in runs if r["side"] == side)
+        for side in ("recurrent", "Transformer")
+    }
+    said = told(window, "race-curves")
+    assert said.startswith("After 90 seconds: recurrent ")
+    shares = [float(each) / 100 for each in re.findall(r"([\d.]+) %", said)]
+    for share, expected in zip(shares, ends.values(), strict=True):
+        assert share == pytest.approx(expected, abs=0.01)
 
 
 @needs_chromium
