@@ -129,9 +129,8 @@ def test_each_record_is_judged():
     )
     about += " shuffled broken-imports"
     others = {f"after/{name}.json" for name in about.split()}
-    paper = {
-        f"paper/{name}" for name in ("parsing.jsonl", "phrases.json", "table3.jsonl")
-    }
+    contests = "parsing.jsonl phrases.json race.json table3.jsonl"
+    paper = {f"paper/{name}" for name in contests.split()}
     assert there | paper == {*comparisons.READERS, *others}
 
 
