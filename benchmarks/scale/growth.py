@@ -3,7 +3,8 @@
     python -m benchmarks.scale.growth                      every section
     python -m benchmarks.scale.growth length decoding      these; the others stay
 
-Writes results/scale/growth.json, which nbs/performance/how_fast.ipynb plots.
+Writes results/scale/growth.json, which nbs/performance/how_fast.ipynb plots; each
+section says where and when it was measured.
 One thread, ten minutes to half an hour, at most about 7 GB. Times are processor
 seconds, those of the workers seconds by the clock. Memory is what PyTorch's allocator
 hands out: the highest sum of live bytes during one call, above what lived before it. It
@@ -48,9 +49,10 @@ from annotated_transformer.performance import update
 from annotated_transformer.performance.update import FastObjective
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
-from benchmarks.record import command_line, load, save
+from benchmarks.record import command_line, load, provenance, save
 
 PLACE = "scale/growth.json"
+PROVENANCE = ("command", "commit", "clean", "date", "machine", "versions")
 SMALL = TransformerConfig(
     1_000, 1_000, N=1, d_model=128, d_ff=512, h=2, d_k=64, d_v=64, max_length=8_192
 )
@@ -435,8 +437,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     for name in names or SECTIONS:
         torch.manual_seed(0)
-        found = {name: SECTIONS[name]()}
-        kept = {part: rows for part, rows in load(PLACE).items() if part in SECTIONS}
+        before = load(PLACE)
+        kept = {
+            part: {"measured": {key: before.get(key) for key in PROVENANCE}} | rows
+            for part, rows in before.items()
+            if part in SECTIONS
+        }
+        found = {name: SECTIONS[name]() | {"measured": provenance("numpy")}}
         about = {"threads": 1, "dtype": "float32", "small": SMALL.to_dict()}
         save(PLACE, about | kept | found, "numpy")
 
