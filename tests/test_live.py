@@ -929,6 +929,20 @@ def test_a_link_opens_the_same_state_elsewhere(place, served):
 
 
 @needs_page
+def test_the_page_on_the_not_opens_what_it_tells(served):
+    with Browser() as browser:
+        browser.open(f"{served}not.html")
+        cells = "[...document.querySelectorAll('table td:last-child')]"
+        told = browser.run(f"{cells}.map((each) => each.textContent.trim())")
+        browser.run("document.querySelector('a.try').click()")
+        browser.wait(ANSWERED)
+        outputs = "['output', 'changed-output'].map((id) => `live-${id}`)"
+        shown = f"{outputs}.map((id) => document.getElementById(id).textContent)"
+        assert browser.run(shown) == told
+        assert told[0] != told[1] and "nicht" in told[0] and "nicht" not in told[1]
+
+
+@needs_page
 def test_a_link_brings_nothing_but_text_and_numbers(served):
     spoiled = (
         "s=%3Cimg+src%3Dx+onerror%3Dwindow.hit%3D1%3E&off=cross.99.0,%3Cb%3E&beam=999"

@@ -242,11 +242,18 @@ def use_copies(app, pagename: str, templatename: str, context: dict, doctree) ->
                 button["url"] = button["url"].replace("/blob/main/", "/blob/launch/")
 
 
+def load_filter(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Sphinx event: the ledger's rows can be chosen by section and label."""
+    if pagename == "ledger":
+        app.add_js_file("ledger.js", loading_method="defer")
+
+
 def setup(app):
     # Jupyter Book sets this even where comments are left out.
     app.add_config_value("comments_config", {}, "html")
     app.connect("config-inited", use_own_files)
     app.connect("html-page-context", say_sizes)
+    app.connect("html-page-context", load_filter)
     app.connect("doctree-read", check_alt_text)
     # after the theme has made its buttons, and every extension has named its scripts
     app.connect("html-page-context", use_copies, priority=900)
