@@ -7,11 +7,14 @@ import ast
 import inspect
 import re
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from click import Command
 from dependencies import PACKAGE, ROOT, lazy_names, module_file, read
 from typer.main import get_command
 
+FILES = "https://github.com/annotated-transformer/annotated-transformer/blob/main"
 MODULES = re.compile(r"^% modules (\S+)$", re.M)
 COMMANDS = re.compile(r"^% commands (\S+)$", re.M)
 NAMES = re.compile(r"^% names (\S+)$", re.M)
@@ -118,10 +121,11 @@ def command_entry(name: str, command: Command) -> str:
         option = ", ".join(parameter.opts)
         if parameter.param_type_name == "argument":
             option = parameter.metavar or parameter.name.upper()
+            option = option.replace("|", "\\|")
         rows.append(f"| `{option}` | {meaning} |")
     table = "\n".join(rows) if command.params else ""
     about = inspect.cleandoc(command.help or "")
-    return f"## `annotated-transformer {name}`\n\n{about}\n\n{table}\n"
+    return f"## `{name}`\n\n{about}\n\n{table}\n"
 
 
 def commands(match: re.Match) -> str:
@@ -157,7 +161,25 @@ def read_api_page(app, docname: str, source: list[str]) -> None:
     source[0] = MODULES.sub(entries, NAMES.sub(public_api, filled))
 
 
+def source_of(domain: str, info: dict[str, str]) -> str | None:
+    """Where an entry's code stands, for its link: the file and its lines."""
+    if domain != "py" or not info["module"]:
+        return None
+    found: Any = import_module(info["module"])
+    for name in info["fullname"].split("."):
+        found = getattr(found, name, None)
+    try:
+        found = inspect.unwrap(getattr(found, "fget", None) or found)
+        lines, first = inspect.getsourcelines(found)
+        path = Path(inspect.getsourcefile(found)).relative_to(ROOT)
+    except (TypeError, OSError, ValueError):  # a constant, a field, another package's
+        return None
+    return f"{FILES}/{path.as_posix()}#L{first}-L{first + len(lines) - 1}"
+
+
 def setup(app):
+    app.setup_extension("sphinx.ext.linkcode")
+    app.config.linkcode_resolve = source_of
     app.connect("source-read", read_api_page)
     # before napoleon
     app.connect("autodoc-process-docstring", plain_docstring, priority=400)
