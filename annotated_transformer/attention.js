@@ -17,9 +17,10 @@
   const STYLE = `
 :host { display: block; --ink: var(--pst-color-primary, #2f8fce); --quiet: var(--book-quiet, color-mix(in srgb, currentColor 75%, transparent)); --mark: var(--pst-color-link-hover, #d55e00); }
 p { margin: .5rem 0; }
-.heads div { display: flex; align-items: center; gap: 3px; margin: 2px 0; }
-.heads span { width: 4.8rem; flex: none; font-size: .85rem; color: var(--quiet); }
-button { position: relative; flex: 0 1 2.4rem; min-width: 0; height: 2.3rem; padding: 2px 2px 6px; line-height: 0; background: none; border: 1px solid var(--quiet); border-radius: 4px; }
+.heads { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, var(--least)), 1fr)); gap: 0 1.2rem; }
+.heads [role=group] { display: flex; flex-wrap: wrap; gap: 3px; margin: 2px 0; }
+.heads span { flex: 1 0 100%; font-size: .85rem; color: var(--quiet); }
+button { position: relative; flex: 1 1 0; min-width: 0; max-width: 5rem; aspect-ratio: 1; padding: 2px 2px 6px; line-height: 0; background: none; border: 1px solid var(--quiet); border-radius: 4px; }
 button[aria-pressed=true] { border-color: var(--mark); box-shadow: 0 0 0 1px var(--mark); }
 button.off { background: repeating-linear-gradient(45deg, transparent 0 4px, var(--quiet) 4px 5px); }
 :focus-visible { outline: 2px solid var(--mark); outline-offset: 1px; }
@@ -38,7 +39,6 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
 .matrix canvas { position: absolute; outline: 1px solid var(--quiet); }
 .matrix rect { fill: none; }
 .matrix .on > rect { stroke: var(--mark); stroke-width: 2; }
-@media (max-width: 500px) { .heads span { width: 4.1rem; font-size: .78rem; } }
 `;
   const DRAWN = ["svg", "g", "line", "path", "rect", "text", "title"];
   const ROW = 24; // the height of a word
@@ -92,10 +92,12 @@ g:focus > rect, .lines .on > rect { fill: color-mix(in srgb, var(--ink) 16%, tra
       this.#panels = panels;
       this.#off = off;
       this.chosen ||= sharpest(panels.at(-1));
-      this.#heads.replaceChildren(...panels.flatMap(({ name, weights }) =>
-        weights.map((heads, layer) => make("div", { role: "group" },
+      // A column for each panel, if every head has room for two letters.
+      this.#heads.style.setProperty("--least", `${2.6 * panels[0].weights[0].length}rem`);
+      this.#heads.replaceChildren(...panels.map(({ name, weights }) => make("div", {},
+        ...weights.map((heads, layer) => make("div", { role: "group" },
           make("span", {}, `${name} ${layer + 1}`),
-          ...heads.map((rows, head) => this.#head(rows, `${name}.${layer}.${head}`))))));
+          ...heads.map((rows, head) => this.#head(rows, `${name}.${layer}.${head}`)))))));
       this.#choose(this.chosen);
     }
 
