@@ -31,6 +31,21 @@ def verdict(part, old="", new=""):
     return check.CHECKS[part](names[part])
 
 
+def test_division_after_the_softmax_and_dropout_are_told():
+    def late(query, key, value, mask=None):
+        scores = query @ key.mT
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return scores.softmax(-1) / math.sqrt(key.size(-1)) @ value
+
+    def dropped(query, key, value, mask=None):
+        weights = RIGHT.attention(query, key, torch.eye(key.size(-2)), mask)
+        return torch.dropout(weights, 0.1, train=True) @ value
+
+    assert "after the softmax" in check.attention(late).sentence
+    assert check.attention(dropped).sentence.startswith("Asked twice")
+
+
 SCALED = "query @ key.transpose(-2, -1) / math.sqrt(key.size(-1))"
 MASKED = "scores.masked_fill(~mask, -math.inf)"
 SOFTMAX = "scores.softmax(dim=-1) @ value"

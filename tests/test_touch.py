@@ -463,6 +463,9 @@ JUDGED = {
     RIGHT_WEIGHTS: "",
     RIGHT_WEIGHTS.replace(" / Math.sqrt(q.length)", ""): "aren’t divided by √d_k",
     RIGHT_WEIGHTS.replace("Math.sqrt(q.length)", "q.length"): "are divided by d_k",
+    f"{RIGHT_WEIGHTS.replace(' / Math.sqrt(q.length)', '')}.map((x) => x / 2)": (
+        "after the softmax"
+    ),
     RIGHT_WEIGHTS.replace("mask[", "!mask["): "The mask is inverted",
     PLAIN_WEIGHTS: "The mask isn’t used yet",
     f"{PLAIN_WEIGHTS}.map((x, j) => (!mask || mask[i][j] ? x : 0))": "0’s sums to",

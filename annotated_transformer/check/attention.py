@@ -41,6 +41,12 @@ def attention(part: Part) -> str:
     found = output("attention", part, query, key, value, shape=(2, 3, 6))
     # With the unit vectors as values, what comes out are the weights.
     weights = output("attention", part, query, key, one_hot, shape=(2, 3, 5))
+    again = output("attention", part, query, key, one_hot, shape=(2, 3, 5))
+    require(
+        close(weights, again),
+        "Asked twice, it gives other weights: leave dropout out of it. The paper drops "
+        "from each sub-layer's output.",
+    )
     _weights(weights, query, key, torch.tensor(True))
     sentence = "The weights are right, but the output isn't `weights @ value`."
     expect(found, weights @ value, sentence)
@@ -65,6 +71,8 @@ def _weights(weights: Tensor, query: Tensor, key: Tensor, mask: Tensor) -> None:
         "The scores are divided by d_k; the paper divides by its square root.": (
             softmax(scores / d_k)
         ),
+        "The weights are divided by √d_k after the softmax; divide the scores, before "
+        "it.": softmax(scores) / math.sqrt(d_k),
         "The mask is inverted: True means “may attend”, so hide where it is False, "
         "with masked_fill(~mask, −inf).": softmax(scaled, ~mask),
         "Each row should sum to one over the keys that it may see, but query 0's sum "

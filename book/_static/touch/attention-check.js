@@ -46,6 +46,7 @@
       const mistakes = [
         ["The scores aren’t divided by √d_k before the softmax.", weigh(1, see)],
         ["The scores are divided by d_k; the paper divides by its square root.", weigh(4, see)],
+        ["The weights are divided by √d_k after the softmax; divide the scores, before it.", weigh(1, see).map((row) => row.map((x) => x / 2))],
         ["The softmax runs over the queries; each row should sum to one over the keys.", overQueries],
         ["The mask isn’t used yet: a key that a query may not see gets the weight 0.", plain],
         ["The mask is inverted: true means “may attend”, so hide where it is false.", weigh(2, (i, j) => !see(i, j))],
