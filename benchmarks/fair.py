@@ -1,20 +1,22 @@
 """Whether a comparison is fair, by what its record says of each side.
 
 Fair means: each setting was tried at several values and the winner lies inside its
-grid, all sides had as many trials and were tuned on the same task, all made the same
-passes over the data, or as many updates where the data differ, and each has three seeds
-or more.
+grid, no further than tenfold from its neighbours, all sides had as many trials and were
+tuned on the same task, all made the same passes over the data, or as many updates where
+the data differ, and each has three seeds or more.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
+from typing import Any
 
 from annotated_transformer.translation.table3 import Spread
 
 Value = float | str
 FEWEST_SEEDS = 3
+WIDEST = 10  # times the winner, or a tenth of it: where its neighbours may lie
 HEADER = ("side", "tried", "won", "trials", "passes or updates", "seeds", "score")
 
 
@@ -84,6 +86,17 @@ def _edges(side: Side) -> Iterator[str]:
                 ends = {min(values): "smallest", max(values): "largest"}
                 if value in ends:
                     yield f"{said} the {ends[value]} that was tried"
+                else:
+                    for each in _far(value, values):
+                        yield f"{said} alone: {_words([each])} was tried next to it"
+
+
+def _far(value: Any, values: Sequence[Any]) -> Iterator[Value]:
+    """The neighbours of a number that are far from it; zero is no distance away."""
+    beside = max(v for v in values if v < value), min(v for v in values if v > value)
+    for each in beside:
+        if each * value > 0 and max(each / value, value / each) > 1.01 * WIDEST:
+            yield each
 
 
 def _seeds(side: Side) -> Iterator[str]:

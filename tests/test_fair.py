@@ -64,6 +64,10 @@ PLANTED = {
         *(winning(NET, rate=0.5), LINEAR),
         "the network's rate 0.5 is not among those that were tried",
     ),
+    "far neighbours": (
+        *(replace(NET, grid={**NET.grid, "rate": (1e-12, 0.003, 0.01)}), LINEAR),
+        "the network's rate 0.003 is alone: 1e-12 was tried next to it",
+    ),
     "one value": (
         *(replace(NET, grid={**NET.grid, "rate": (0.003,)}), LINEAR),
         "the network's rate was not tuned: 0.003 alone was tried",

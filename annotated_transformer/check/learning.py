@@ -102,7 +102,7 @@ class _Descent:
     @torch.no_grad()
     def step(self) -> None:
         if self.table.grad is not None:
-            self.table -= self.table.grad
+            self.table.sub_(self.table.grad)
 
 
 @check_of("training_step")
