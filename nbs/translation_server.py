@@ -25,6 +25,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(400, str(error))
         translation = Future()
         self.server.waiting.put((text, translation))
+        if error := translation.exception():
+            return self.answer(500, str(error))
         return self.answer(200, translation.result())
 
     def answer(self, status, text):
@@ -40,7 +42,12 @@ def work(translator, waiting):
         batch = [waiting.get()]  # sleeps until somebody asks
         while not waiting.empty() and len(batch) < 64:
             batch.append(waiting.get())
-        found = translator.translate([text for text, _ in batch], split=True)
+        try:
+            found = translator.translate([text for text, _ in batch], split=True)
+        except Exception as error:  # of this batch alone
+            for _, translation in batch:
+                translation.set_exception(error)
+            continue
         for (_, translation), text in zip(batch, found, strict=True):
             translation.set_result(text)
 

@@ -73,3 +73,14 @@ def test_a_text_that_cannot_be_translated_harms_no_other(served):
         ask(server, "twenty-" * 200)
     assert refused.value.code == 400 and "tokens" in refused.value.read().decode()
     assert ask(server, "March 3") == shipped().translate("March 3")
+
+
+def test_an_error_in_a_search_is_answered_and_the_next_is_served(served):
+    translator, server = served
+    translator.may_begin.set()
+    right, translator.translate = translator.translate, lambda texts, **how: 1 / 0
+    with pytest.raises(urllib.error.HTTPError) as failed:
+        ask(server, "March 3")
+    assert failed.value.code == 500
+    translator.translate = right
+    assert ask(server, "March 3") == shipped().translate("March 3")
