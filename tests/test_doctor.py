@@ -78,6 +78,17 @@ def test_a_lost_line_is_found_where_it_was(lost, side):
     assert f"the {side} lost a line" in found.says
 
 
+@pytest.mark.parametrize(("source", "target"), [(800, 400), (400, 700), (300, 1_100)])
+def test_a_line_lost_in_each_file_is_found_where_the_shift_begins(source, target):
+    english, german = [*ENGLISH], [*GERMAN]
+    del english[source], german[target]
+    found = doctor(zipped(english, german), "en", "de").findings[0]
+    told = found.says.replace(",", "").split("about line ")[1].split()[0]
+    assert abs(int(told) - min(source, target)) <= 20
+    lost = "source" if source < target else "target"
+    assert f"the {lost} lost a line" in found.says
+
+
 def test_files_of_uneven_length_are_no_error(tmp_path, run):
     write_sides(tmp_path, "train", ENGLISH, GERMAN[:-1])
     files = tmp_path / "train", "--src", "en", "--tgt", "de"

@@ -82,8 +82,9 @@ def test_the_command_writes_what_train_and_evaluate_read(run, tmp_path):
     assert run("verify", tmp_path / "own")[0] == 0
     (command,) = (x for x in out.splitlines() if x.startswith("next: "))
     words = command.split()[2:]
-    small = [w for each in ("N=1", "steps=1") for w in ("--set", each)]
-    status, out, err = run(*words, *small, "--out", tmp_path / "run", "--dry-run")
+    assert words[-2:] == ["--from", "tatoeba-en-de"]
+    short = "--set", "steps=1", "--out", tmp_path / "run", "--dry-run"
+    status, out, err = run(*words, *short)
     assert status == 0, err
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UserError
+from ..model_names import SHIPPED
 from .options import Out, app
 from .streams import echo
 
@@ -75,9 +76,10 @@ def report(found: "OwnSplit", out: Path, langs: tuple[str, str]) -> Iterator[str
         f"({found.leaked / found.drawn:.0%}) have a near copy among the rest; of these "
         "in test and valid, none"
     )
+    start = f" --from {SHIPPED}" * SHIPPED.endswith("-".join(("", *langs)))
     yield (
         f"next: annotated-transformer train {out}/train --valid {out}/valid "
-        f"--src {langs[0]} --tgt {langs[1]}"
+        f"--src {langs[0]} --tgt {langs[1]}{start}"
     )
 
 

@@ -84,12 +84,22 @@ def alignment_measures(pairs: Pairs) -> Iterator[Measure]:
     shifts = [offset for offset in best if offset][:4]
     if len({*shifts}) == 1:
         offset, lost = shifts[0], "target" if shifts[0] < 0 else "source"
-        sums = [*accumulate(leads[offset][:-1], initial=0.0)]
-        line = rows[sums.index(max(sums))] + 1
+        line = rows[start_of_fall(leads[offset])] + 1
         says = f"lines are shifted by {abs(offset)} from about line {line:,} on: "
         says += f"the {lost} lost a line there"
     aligned = fmean(not offset for offset in best)
     yield Measure("lines that fit as they stand, share", aligned, "≥", 0.95, says)
+
+
+def start_of_fall(steps: Sequence[float]) -> int:
+    """Where the stretch begins whose steps have the lowest sum."""
+    sums, peak, place, deepest = [*accumulate(steps, initial=0.0)], 0, 0, 0.0
+    for here, height in enumerate(sums):
+        if height > sums[peak]:
+            peak = here
+        elif sums[peak] - height > deepest:
+            place, deepest = peak, sums[peak] - height
+    return place
 
 
 def likeness(pairs: Pairs, rows: range) -> Callable[[int, int], float]:
