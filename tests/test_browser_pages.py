@@ -2,12 +2,15 @@
 or without sight, in search and in print. Build it first: make book.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from browser import BOOK, CHROMIUM, Browser
+
+from benchmarks.record import RESULTS
 
 
 def leads_on(path: Path) -> bool:
@@ -399,6 +402,24 @@ def test_who_lost_the_way_searches(browser, served):
     browser.submit("beam search")
     browser.wait(ANSWERED)
     assert "decoding/search" in browser.run(LISTED)[0]
+
+
+def test_the_ledger_shows_the_rows_of_one_label(show):
+    rows = json.loads((RESULTS / "ledger.json").read_text("utf-8"))["rows"]
+    window = show("ledger.html")
+    window.wait("!!document.querySelector('article form output')")
+    told = "document.querySelector('article form output').textContent"
+    assert window.run(told) == f"{len(rows)} numbers"
+    window.run(
+        "const label = document.querySelector('article form [name=label]');"
+        "label.value = 'rerun at size';"
+        "label.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    few = sum(row["label"] == "rerun at size" for row in rows)
+    assert 0 < few < 10 and window.run(told) == f"{few} numbers"
+    seen = "[...document.querySelectorAll('section section tr')].filter((row) =>"
+    seen += " row.cells.length === 6 && row.offsetParent && row.cells[4].innerText"
+    assert window.run(f"{seen} !== 'label').length") == few
 
 
 # -- the way through the book ----------------------------------------------------------

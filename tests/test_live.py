@@ -932,9 +932,10 @@ def test_a_link_opens_the_same_state_elsewhere(place, served):
 def test_the_page_on_the_not_opens_what_it_tells(served):
     with Browser() as browser:
         browser.open(f"{served}not.html")
-        cells = "[...document.querySelectorAll('table td:last-child')]"
+        cells = "[...document.querySelectorAll('tbody tr td:last-child')].slice(-2)"
         told = browser.run(f"{cells}.map((each) => each.textContent.trim())")
         browser.run("document.querySelector('a.try').click()")
+        browser.wait("!!document.getElementById('live-status')")
         browser.wait(ANSWERED)
         outputs = "['output', 'changed-output'].map((id) => `live-${id}`)"
         shown = f"{outputs}.map((id) => document.getElementById(id).textContent)"
