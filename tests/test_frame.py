@@ -324,7 +324,7 @@ def test_the_reference_lists_every_command_with_its_options():
     asked = "% commands annotated_transformer.cli"
     text = api_pages.COMMANDS.sub(api_pages.commands, asked)
     for command in ("train", "translate", "info", "export onnx", "series forecast"):
-        assert f"## `annotated-transformer {command}`" in text
+        assert f"## `{command}`" in text
     assert "`--beam-size`" in text
     assert "object at 0x" not in text and str(ROOT) not in text
 
