@@ -934,12 +934,19 @@ def test_the_page_on_the_not_opens_what_it_tells(served):
         browser.open(f"{served}not.html")
         cells = "[...document.querySelectorAll('tbody tr td:last-child')].slice(-2)"
         told = browser.run(f"{cells}.map((each) => each.textContent.trim())")
-        browser.open(browser.run("document.querySelector('a.try').href"))
-        browser.wait(ANSWERED)
-        outputs = "['output', 'changed-output'].map((id) => `live-${id}`)"
-        shown = f"{outputs}.map((id) => document.getElementById(id).textContent)"
-        assert browser.run(shown) == told
-        assert told[0] != told[1] and "nicht" in told[0] and "nicht" not in told[1]
+        link = browser.run("document.querySelector('a.try').href")
+
+        def shown(off: list[str]) -> list[str]:
+            browser.open("about:blank")
+            browser.open(f"{link.partition('&off=')[0]}&off={','.join(off)}")
+            browser.wait(ANSWERED)
+            return [text_of(browser, name) for name in ("output", "changed-output")]
+
+        first, second = ([f"encoder.{n}.{k}" for k in range(4)] for n in (0, 1))
+        assert link.endswith("%2C".join(first)) and shown(first) == told
+        assert told == [RIGHT, RIGHT.replace(" nicht", "")]
+        for off in (*([head] for head in first), second):  # the page says so
+            assert shown(off) == [RIGHT, RIGHT]
 
 
 @needs_page

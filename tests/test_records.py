@@ -214,7 +214,7 @@ def test_commands_of_pages_are_taken(monkeypatch):
         for match in QUOTED.finditer(text.replace("\\\n", " ")):
             if "--help" not in match[0]:
                 found.add((path.name, match[0].strip()))
-    assert len(found) > 40
+    assert len(found) > 50
     refused = {each: takes(each[1], monkeypatch) for each in sorted(found)}
     assert {each: why for each, why in refused.items() if why} == {}
 
