@@ -829,7 +829,7 @@ def test_a_file_may_import_its_neighbour_and_hold_a_dataclass(tmp_path):
 def test_a_part_that_ends_the_program_or_never_ends_gets_a_verdict(
     tmp_path, line, words, monkeypatch, run
 ):
-    monkeypatch.setattr("annotated_transformer.check.file.SECONDS", 20)
+    monkeypatch.setattr("annotated_transformer.check.report.SECONDS", 20)
     path = tmp_path / "mine.py"
     path.write_text(f"{SOURCE}\n\ndef attention(*given):\n    {line}\n", "utf-8")
     status, out, _ = run("check", path)
@@ -839,7 +839,7 @@ def test_a_part_that_ends_the_program_or_never_ends_gets_a_verdict(
 
 
 def test_a_file_that_never_ends_is_one_line(tmp_path, monkeypatch, run):
-    monkeypatch.setattr("annotated_transformer.check.file.SECONDS", 15)
+    monkeypatch.setattr("annotated_transformer.check.report.SECONDS", 15)
     (tmp_path / "mine.py").write_text("while True: pass\n")
     _, out, err = run("check", tmp_path / "mine.py")
     assert not out and "can't be imported: it takes more than 15 seconds" in err

@@ -11,31 +11,24 @@ What counts is behaviour: attributes have the names that you like, linear layers
 or none, weights any start.
 """
 
-from .attention import attention as attention
-from .attention import causal_mask as causal_mask
-from .attention import multi_head_attention as multi_head_attention
-from .attention import padding_mask as padding_mask
-from .batching import shift_and_pad as shift_and_pad
-from .bleu import brevity_penalty as brevity_penalty
-from .bleu import clipped_precision as clipped_precision
-from .file import CHECKS as CHECKS
-from .file import progress as progress
-from .heads import without_heads as without_heads
-from .learning import greedy_search as greedy_search
-from .learning import smoothed_cross_entropy as smoothed_cross_entropy
-from .learning import training_step as training_step
-from .optimizer import adam_step as adam_step
-from .optimizer import noam as noam
-from .splits import split_of as split_of
-from .stacks import decoder as decoder
-from .stacks import decoder_layer as decoder_layer
-from .stacks import encoder as encoder
-from .stacks import encoder_layer as encoder_layer
-from .sublayers import add_norm as add_norm
-from .sublayers import embedding as embedding
-from .sublayers import feed_forward as feed_forward
-from .sublayers import sinusoids as sinusoids
-from .tokenizer import learn_merges as learn_merges
-from .trees import linearise as linearise
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .report import progress as progress
 from .verdict import Verdict as Verdict
-from .whole import transformer as transformer
+
+if TYPE_CHECKING:
+    from .checks import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """The checks are imported, and PyTorch with them, when one is asked for."""
+    checks = vars(import_module(f"{__name__}.checks"))
+    if name.startswith("_") or name not in checks:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return checks[name]
+
+
+def __dir__() -> list[str]:
+    checks = vars(import_module(f"{__name__}.checks"))
+    return sorted({*globals(), *(name for name in checks if name[0] != "_")})

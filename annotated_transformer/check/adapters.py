@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .verdict import Part, Verdict
+from .assertions import Part
+from .verdict import Verdict
 
 LAYER = "d_model h d_ff dropout"
 SIZES = {

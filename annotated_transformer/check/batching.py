@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..model.config import BOS, EOS, PAD
-from .verdict import Part, Wrong, call, check_of, described, require
+from .assertions import Part, Wrong, call, check_of, described, require
 
 Rows = list[list[int]]
 

@@ -6,7 +6,7 @@ from math import exp, isnan
 from numbers import Real
 from typing import Any
 
-from .verdict import Part, Wrong, call, check_of, described, require
+from .assertions import Part, Wrong, call, check_of, described, require
 
 # Output, reference and n; the first pairs are plain, the others hold one trap each.
 PAIRS = [

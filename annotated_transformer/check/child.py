@@ -1,8 +1,9 @@
 """The process in which a reader's file is run.
 
-`python -m annotated_transformer.check.child FILE PART[=MODULE:NAME]… [-PART]…` answers
-on standard output, a line of JSON for the import and one for each part. What uses a
-part with a minus, which ended a process before, isn't run.
+`python -m annotated_transformer.check.child FILE [PART[=MODULE:NAME]]… [-PART]…`
+answers on standard output: a line of JSON for the import, with the names of the parts
+(all, where none is named), and one for each of them. What uses a part with a minus,
+which ended a process before, isn't run.
 """
 
 import json
@@ -17,10 +18,12 @@ from typing import Any
 
 import torch
 
-from ..errors import UserError
+from ..errors import UserError, nearest
 from .adapters import adapted
-from .file import CHECKS, import_file, names_in
-from .verdict import NOT_YET, Verdict, raised
+from .assertions import raised
+from .checks import CHECKS
+from .file import import_file, names_in
+from .verdict import NOT_YET, Verdict
 
 
 def main(path: str, names: Sequence[str]) -> None:
@@ -32,14 +35,18 @@ def main(path: str, names: Sequence[str]) -> None:
         def answer(**words: object) -> None:
             print(json.dumps(words), file=answers, flush=True)
 
+        lost = {each[1:] for each in names if each.startswith("-")}
+        asked = [each for each in names if not each.startswith("-")] or list(CHECKS)
         try:
+            for name in (each.partition("=")[0] for each in asked):
+                if name not in CHECKS:
+                    raise UserError(f"{name}: no such part, {nearest(name, CHECKS)}")
             module = import_file(Path(path))
         except UserError as error:
             answer(error=str(error))
             return
-        answer(imported=True)
-        lost = {each[1:] for each in names if each.startswith("-")}
-        for each in (each for each in names if not each.startswith("-")):
+        answer(parts=asked)
+        for each in asked:
             name, _, where = each.partition("=")
             verdict: Verdict = NOT_YET
             part: Any = None

@@ -1,93 +1,15 @@
-"""How far a file is: each part of the reader's module checked."""
+"""A reader's file as a module, and what its parts use."""
 
 import dis
 import inspect
-import json
-import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from subprocess import PIPE, Popen
-from threading import Event, Timer
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
 from ..errors import UserError
-from . import learning, stacks, sublayers, whole
-from .attention import attention, causal_mask, multi_head_attention, padding_mask
-from .verdict import Verdict
-
-# What a reader writes, in the order of the chapters.
-CHECKS = {
-    "attention": attention,
-    "padding_mask": padding_mask,
-    "causal_mask": causal_mask,
-    "MultiHeadAttention": multi_head_attention,
-    "FeedForward": sublayers.feed_forward,
-    "Embedding": sublayers.embedding,
-    "sinusoids": sublayers.sinusoids,
-    "AddNorm": sublayers.add_norm,
-    "EncoderLayer": stacks.encoder_layer,
-    "DecoderLayer": stacks.decoder_layer,
-    "Encoder": stacks.encoder,
-    "Decoder": stacks.decoder,
-    "Transformer": whole.transformer,
-    "smoothed_cross_entropy": learning.smoothed_cross_entropy,
-    "training_step": learning.training_step,
-    "greedy_search": learning.greedy_search,
-}
-
-
-SECONDS = 60  # for the import of a file, and for each part
-
-
-def progress(
-    path: str | Path, use: Mapping[str, str] | None = None
-) -> dict[str, Verdict]:
-    """The verdict on each part, by the name that it has in the file.
-
-    With `use`, on the parts named there: `{"Encoder": "their.module:Stack"}`, or a name
-    in the file, in whatever way they want to be called.
-
-    A part that uses another one, which isn't right, waits for that. The file is run, as
-    an import runs it, in a process of its own; a part that ends the
-    process or takes more than a minute gets a verdict that says so, and the next one a
-    new process. Raises: UserError for a file that can't be run.
-    """
-    left = [f"{name}={where}" for name, where in (use or {}).items()] or list(CHECKS)
-    verdicts: dict[str, Verdict] = {}
-    lost: list[str] = []  # parts that ended their process
-    while left:
-        imported, late = False, Event()
-        for words in _answers(Path(path), [*left, *lost], late):
-            if "error" in words:
-                raise UserError(words["error"])
-            if imported:
-                uses = set(words.pop("uses"))
-                name = left.pop(0).partition("=")[0]
-                verdicts[name] = _after(Verdict(**words), uses, verdicts)
-            imported = True
-        how = f"takes more than {SECONDS} seconds" if late.is_set() else "ends Python"
-        if not imported:
-            raise UserError(f"{path} can't be imported: it {how}")
-        if left:
-            name = left.pop(0).partition("=")[0]
-            verdicts[name] = Verdict(f"{name} {how}, so that it can't be checked.")
-            lost.append(f"-{name}")
-    return verdicts
-
-
-def _after(verdict: Verdict, uses: set[str], others: dict[str, Verdict]) -> Verdict:
-    """The verdict, unless the part uses one that is to be mended first."""
-    wrong = (name for name, other in others.items() if name in uses and not other)
-    name = next(wrong, "")
-    if not name or not verdict.written:
-        return verdict
-    first = others[name].waits_for or name
-    mend = "mend" if others[first].written else "write"
-    return Verdict(f"uses {first}; {mend} that first", waits_for=first)
 
 
 def names_in(part: object) -> set[str]:
@@ -122,31 +44,6 @@ def _loaded(code: CodeType) -> set[str]:
     found = {str(step.argval) for step in steps if step.opname == "LOAD_GLOBAL"}
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return found.union(*map(_loaded, inner))
-
-
-def _answers(path: Path, names: list[str], late: Event) -> Iterator[dict[str, Any]]:
-    """The answers of a child process, which is ended, and `late` set, if none comes."""
-    command = [sys.executable, "-P", "-m", f"{__package__}.child", str(path), *names]
-    home = str(Path(__file__).parents[2])  # of this package
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    with Popen(command, stdout=PIPE, encoding="utf-8", env=env) as child:
-
-        def end() -> None:
-            late.set()
-            child.kill()
-
-        try:
-            while True:
-                timer = Timer(SECONDS, end)
-                timer.start()
-                line = child.stdout.readline() if child.stdout else ""
-                timer.cancel()
-                if not line.endswith("\n"):
-                    return
-                yield json.loads(line)
-        finally:
-            child.kill()
 
 
 def import_file(path: Path) -> ModuleType:

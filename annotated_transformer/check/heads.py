@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
-from .verdict import Part, call, changed, check_of, close, matrices_of, require
+from .assertions import Part, call, changed, check_of, close, matrices_of, require
 
 PLACES = {
     "encoder": "encoder.layers.{}.self_attention",

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..model.config import BOS, EOS, PAD
 from ..training.loss import smoothed_cross_entropy as summed
-from .verdict import (
+from .assertions import (
     Part,
     Wrong,
     call,

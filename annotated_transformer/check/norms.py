@@ -4,8 +4,8 @@ import math
 
 from torch import Tensor
 
+from .assertions import close, depart, expect
 from .probes import Probe, normalised, without
-from .verdict import close, depart, expect
 
 PRE_NORM = (
     "pre-norm, x + sublayer(norm(x)), as GPT-2 has it; the paper's norm comes after "

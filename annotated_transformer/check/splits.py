@@ -9,7 +9,7 @@ from random import Random
 from ..data.phrasebook import SPLITS
 from ..data.phrasebook_patterns import PATTERNS, Pattern, Phrase
 from ..data.phrasebook_slots import CITIES
-from .verdict import Part, Wrong, call, check_of, described, require
+from .assertions import Part, Wrong, call, check_of, described, require
 
 DATES = [date(1900, 1, 1) + timedelta(days=4 * n) for n in range(16_000)]
 SHARE = 1 / 32

@@ -5,19 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .norms import norm_of
-from .probes import (
-    SELF,
-    Forward,
-    Probe,
-    Weights,
-    check_order,
-    normalised,
-    only,
-    sublayers_of,
-    without,
-)
-from .verdict import (
+from .assertions import (
     Part,
     changed,
     check_of,
@@ -33,6 +21,18 @@ from .verdict import (
     require_gradients,
     silence,
     size_of,
+)
+from .norms import norm_of
+from .probes import (
+    SELF,
+    Forward,
+    Probe,
+    Weights,
+    check_order,
+    normalised,
+    only,
+    sublayers_of,
+    without,
 )
 
 D_MODEL = 8

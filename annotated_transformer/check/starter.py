@@ -8,7 +8,7 @@ from textwrap import indent
 
 from ..errors import UserError
 from ..files import write_file
-from .file import CHECKS
+from .checks import CHECKS
 
 HEAD = '''"""A Transformer that I write myself.
 

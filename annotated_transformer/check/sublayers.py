@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..model.position import sinusoids as reference
-from .probes import normalised
-from .verdict import (
+from .assertions import (
     Part,
     check_of,
     close,
@@ -25,6 +24,7 @@ from .verdict import (
     require_gradients,
     size_of,
 )
+from .probes import normalised
 
 
 @check_of("FeedForward")

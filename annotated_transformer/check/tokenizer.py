@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from ..data.tokenizer import learn_merges as learned
-from .verdict import Part, Wrong, call, check_of, described, require
+from .assertions import Part, Wrong, call, check_of, described, require
 
 Pair: TypeAlias = tuple[str, str]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..translation.parsing import linearise as right_row
 from ..translation.trees import Tree, read_trees
-from .verdict import Part, Wrong, call, check_of, described
+from .assertions import Part, Wrong, call, check_of, described
 
 TREES = """
 (NP (DT the) (JJ red) (NN cat))

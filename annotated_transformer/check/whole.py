@@ -6,10 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from .probes import Forward, Inside, Probe, normalised, without
-from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding
-from .sublayers import UNSCALED
-from .verdict import (
+from .assertions import (
     Part,
     call,
     changed,
@@ -25,6 +22,9 @@ from .verdict import (
     silence,
     size_of,
 )
+from .probes import Forward, Inside, Probe, normalised, without
+from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding
+from .sublayers import UNSCALED
 
 VOCAB = 23  # enough for ids of their own at each position
 SOURCE = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 3, 2]])

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from annotated_transformer.check import file
-from annotated_transformer.check.file import progress
+from annotated_transformer.check import report
+from annotated_transformer.check.report import progress
 from annotated_transformer.check.verdict import Verdict
 from benchmarks import record
 
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=record.folder)
     folder = Path(parser.parse_args(arguments).folder)
     found = list[dict[str, Any]]()
-    file.SECONDS = 600
+    report.SECONDS = 600
     for repository, files in FILES.items():
         owner = repository.partition("/")[0]
         clone = folder / repository.replace("/", "+")

@@ -26,7 +26,8 @@ import torch
 from torch import nn
 
 from annotated_transformer import load
-from annotated_transformer.check.file import CHECKS, import_file
+from annotated_transformer.check.checks import CHECKS
+from annotated_transformer.check.file import import_file
 from annotated_transformer.data.phrasebook import different, meanings
 from annotated_transformer.decoding import search
 from annotated_transformer.decoding.options import SearchOptions

@@ -88,6 +88,9 @@ def lazy_names(package: str) -> dict[str, str]:
                 start = full_name(node, package.split("."))
                 for alias in node.names:
                     found[alias.asname or alias.name] = f"{start}.{alias.name}"
+                if "*" in found:  # what that module imports to pass it on
+                    names = re.findall(r" as (\w+)$", read(start), re.M)
+                    found |= dict.fromkeys(names, found.pop("*").removesuffix(".*"))
     return found
 
 
@@ -121,6 +124,7 @@ def direct_dependencies(name: str) -> frozenset[str]:
     names = imported_names(read(name), name, module_file(name).name == "__init__.py")
     later = re.findall(r'"([a-z]\w*(?:\.\w+)*):\w+"', read(name))
     names |= {f"{PACKAGE}.{each}" for each in later}
+    names |= set(re.findall(rf'"({PACKAGE}(?:\.\w+)+)"', read(name)))  # python -m
     found = own_modules(names) - {name}
     if name == PACKAGE:  # it has the model types registered, for who asks the registry
         found -= {LISTED}

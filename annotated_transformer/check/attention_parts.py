@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from ..model.attention import attention as reference
-from .probes import Forward
-from .verdict import (
+from .assertions import (
     Part,
     Wrong,
     call,
@@ -27,6 +26,7 @@ from .verdict import (
     require_gradients,
     size_of,
 )
+from .probes import Forward
 
 
 @check_of("attention")
