@@ -7,10 +7,11 @@ the settings of `--from`, and from random weights with the same architecture, pi
 batches at the rate of that model's own recipe. Each run ends when four validations in a
 row, 25 updates apart, bring nothing better, or after 3,000 updates; the last five
 checkpoints are averaged. BLEU (13a, as it is written) is of test_2016_flickr, with a
-beam of 4 and α = 1, as the model's card has it. About three hours on one quiet
-core; each run is recorded with its commit when it is done, so that the command may be
-stopped and started again. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
-holds it. Writes results/paper/fine-tuning.json, for nbs/translation/own_text.ipynb.
+beam of 4 and α = 1, as the model's card has it. About three hours on one quiet core;
+each run is recorded with its commit when it is done, so that the command may be stopped
+and started again. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a
+folder that holds it. Writes results/paper/fine-tuning.json, for
+nbs/translation/own_text.ipynb.
 """
 
 import tempfile
