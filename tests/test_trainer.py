@@ -29,6 +29,7 @@ from tiny_run import (
 from annotated_transformer.cli.dry_run import try_recipe
 from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.errors import UserError
+from annotated_transformer.files import verify
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.config import TrainingConfig
@@ -302,6 +303,14 @@ def test_a_stop_saves_no_diverged_weights(tmp_path):
     with pytest.raises(ValueError, match="diverged"):
         fit(stopped(run, 6))
     assert saved(tmp_path / "r") == [4]
+
+
+def test_adams_averages_stay_in_the_last_two_checkpoints_alone(tmp_path):
+    fit(start(tmp_path / "r", steps=16, keep=4))
+    folders = checkpoints(tmp_path / "r")
+    kept = [(folder / "optimizer.safetensors").exists() for folder in folders]
+    assert kept == [False, False, True, True]
+    verify(tmp_path / "r")
 
 
 # Faults

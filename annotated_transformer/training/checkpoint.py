@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from .. import __version__
 from ..errors import UserError
-from ..files import check_regular, new_folder, write_json
+from ..files import MANIFEST, check_regular, new_folder, read_json, write_json
 from ..model.config import TransformerConfig
 from ..model.costs import parameter_count
 from ..model.memory import check_free, check_memory
 from .quantization import dequantized, quantized
 
 ANOTHER = "take another copy or an earlier checkpoint"
+MOMENTS = "optimizer.safetensors"
 MADE_BY = "annotated_transformer"  # of config.json: the version that wrote it
 
 
@@ -247,8 +248,16 @@ def write_checkpoint(
     """
     with new_folder(folder, "write_checkpoint") as draft:
         write_model(draft, *model)
-        write_tensors(draft / "optimizer.safetensors", moments)
+        write_tensors(draft / MOMENTS, moments)
         write_json(draft / "progress.json", progress)
+
+
+def delete_moments(folder: Path) -> None:
+    """Delete Adam's averages from a checkpoint, and from its manifest."""
+    manifest = read_json(folder / MANIFEST)
+    if manifest["files"].pop(MOMENTS, None):
+        write_json(folder / MANIFEST, manifest)
+    (folder / MOMENTS).unlink(missing_ok=True)
 
 
 def load_checkpoint(
@@ -262,7 +271,7 @@ def load_checkpoint(
 
     Raises: UserError when it is damaged.
     """
-    path, names = folder / "optimizer.safetensors", ("exp_avg", "exp_avg_sq")
+    path, names = folder / MOMENTS, ("exp_avg", "exp_avg_sq")
     moments, named = load_tensors(path), dict(model.named_parameters())
     wanted = {f"{moment}/{name}": named[name] for moment in names for name in named}
     check_shapes(wanted, moments, path)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from ..files import read_json, remove_folder
-from .checkpoint import adam_moments, checkpoints, load_checkpoint, write_checkpoint
+from .checkpoint import (
+    adam_moments,
+    checkpoints,
+    delete_moments,
+    load_checkpoint,
+    write_checkpoint,
+)
 from .distributed import gather, shard_like
 
 if TYPE_CHECKING:
@@ -58,7 +64,8 @@ def step_of(checkpoint: Path) -> int:
 def save(run: "Run") -> None:
     """Save a checkpoint of this update, unless it has one, and delete what is too old.
 
-    The last `keep` planned ones stay, and the best if it is what is wanted.
+    The last `keep` planned ones stay, and the best if it is what is wanted; Adam's
+    averages, two thirds of a checkpoint, stay in the last two.
     """
     folder, first = checkpoint_of(run.folder, run.progress.step), run.world.first
     if run.world.total(float(first and not folder.exists())) > 0:
@@ -81,6 +88,8 @@ def _delete_old(run: "Run") -> None:
     for each in older:
         if each not in kept:
             remove_folder(each)
+        elif each not in sorted(kept)[-2:]:
+            delete_moments(each)
 
 
 def resume(run: "Run") -> None:
