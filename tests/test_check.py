@@ -3,6 +3,7 @@ solutions of any style pass, and the hundred-line file learns.
 """
 
 import copy
+import json
 import math
 import re
 from pathlib import Path
@@ -843,6 +844,32 @@ def test_a_file_that_never_ends_is_one_line(tmp_path, monkeypatch, run):
     (tmp_path / "mine.py").write_text("while True: pass\n")
     _, out, err = run("check", tmp_path / "mine.py")
     assert not out and "can't be imported: it takes more than 15 seconds" in err
+
+
+def test_a_folder_of_files_is_a_line_each_or_json(tmp_path, run):
+    right = FILE.read_text(encoding="utf-8")
+    (tmp_path / "anna.py").write_text(right, encoding="utf-8")
+    wrong = right.replace("self.norm(x + self.dropout", "self.norm(self.dropout")
+    (tmp_path / "ben.py").write_text(wrong, encoding="utf-8")
+    (tmp_path / "cem.py").write_text("import (")
+    (tmp_path / "notes.txt").write_text("no Python")
+    status, out, _ = run("check", tmp_path)
+    anna, ben, cem = out.splitlines()
+    assert status == 1 and anna.split() == ["anna.py", "16", "of", "16"]
+    assert ben.startswith("ben.py") and "of 16  AddNorm: The residual is missing" in ben
+    assert "line 1 can't be imported" in cem
+    status, out, _ = run("check", tmp_path, "--json")
+    found = json.loads(out)
+    assert status == 1 and all(part["right"] for part in found["anna.py"].values())
+    assert found["ben.py"]["Encoder"]["waits_for"] == "AddNorm"
+    assert isinstance(found["cem.py"], str)
+    alone = json.loads(run("check", tmp_path / "ben.py", "--json")[1])
+    assert alone == found["ben.py"]
+
+
+def test_a_folder_without_files_is_refused(tmp_path, run):
+    status, _, err = run("check", tmp_path)
+    assert status == 2 and "holds no Python file" in err
 
 
 def test_the_file_is_about_a_hundred_lines_of_torch_and_math():

@@ -1,7 +1,9 @@
 """`check`: how far a Transformer is that you write yourself."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,10 +11,18 @@ from ..errors import UserError, escaped
 from .options import app
 from .streams import echo
 
+if TYPE_CHECKING:
+    from ..check import Verdict
+
 
 @app.command()
 def check(
-    file: Annotated[Path, typer.Argument(help="Your Python file. It is run.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Your Python file, or a folder of such files. They are run."
+        ),
+    ],
     use: Annotated[
         list[str] | None,
         typer.Option(
@@ -27,6 +37,9 @@ def check(
             help="Write the file instead: the parts' signatures, to be filled in.",
         ),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found as JSON.")
+    ] = False,
 ) -> None:
     """Check a Transformer that you write yourself, part by part.
 
@@ -34,7 +47,8 @@ def check(
     paper (≈) or has the first thing that is wrong, below what was expected beside what
     was found.
     This runs the file, as `import` does, in a process of its own, which has a minute
-    for each part. Status 0 when every part is right, 1 when one isn't.
+    for each part. Of a folder, a line a file says how many parts are right and what is
+    to be mended first. Status 0 when every part is right, 1 when one isn't.
 
     **Example**
 
@@ -43,12 +57,16 @@ def check(
     `annotated-transformer check my_transformer.py`
 
     `annotated-transformer check theirs.py --use Encoder=Stack`
+
+    `annotated-transformer check class/ --json`
     """
-    if not (_started(file, use) if starter else _told(file, use)):
+    if starter:
+        _start(file, use)
+    elif not _told(file, use, as_json):
         raise typer.Exit(1)
 
 
-def _started(file: Path, use: list[str] | None) -> bool:
+def _start(file: Path, use: list[str] | None) -> None:
     """Write the starter, alone."""
     from ..check.starter import write_starter
 
@@ -56,25 +74,60 @@ def _started(file: Path, use: list[str] | None) -> bool:
         raise UserError("--starter writes a file, and --use asks one: leave one out")
     write_starter(file)
     echo(f"wrote {file}: write its parts, and check it by the same command")
-    return True
 
 
-def _told(file: Path, use: list[str] | None) -> bool:
-    """Print each verdict; whether all parts are right."""
+def _told(path: Path, use: list[str] | None, as_json: bool) -> bool:
+    """Print what is found of a file or of a folder's; whether all parts are right."""
     from ..check import progress
 
-    verdicts = progress(file, _asked(use or []))
+    asked = _asked(use or [])
+    if not path.is_dir():
+        found = progress(path, asked)
+        echo(_as_json(found)) if as_json else _tell(found, whole=bool(use))
+        return all(found.values())
+    files = sorted(path.glob("*.py"))
+    if not files:
+        raise UserError(f"{path} holds no Python file: name one, or their folder")
+    reports: dict[str, dict[str, Verdict] | str] = {}
+    for file in files:
+        try:
+            reports[file.name] = progress(file, asked)
+        except UserError as error:
+            reports[file.name] = str(error)
+        if not as_json:
+            echo(f"{file.name:24}{_in_a_line(reports[file.name])}")
+    if as_json:
+        echo(_as_json(reports))
+    return all(
+        isinstance(each, dict) and all(each.values()) for each in reports.values()
+    )
+
+
+def _as_json(found: object) -> str:
+    """Verdicts, by name, as a person or a program may read them."""
+    return json.dumps(found, default=asdict, indent=1, ensure_ascii=False)
+
+
+def _in_a_line(found: "dict[str, Verdict] | str") -> str:
+    """How many parts of a file are right, and the first that is to be mended."""
+    if isinstance(found, str):
+        return escaped(found)
+    first = next((f"  {name}: {v.sentence}" for name, v in found.items() if not v), "")
+    return escaped(f"{sum(map(bool, found.values()))} of {len(found)}{first}")
+
+
+def _tell(verdicts: "dict[str, Verdict]", whole: bool) -> None:
+    """Print each verdict of a file, of those that are right the sentence if `whole`."""
     for name, verdict in verdicts.items():
         for line in verdict.numbers.splitlines():
             echo(f"{name:24}{line}")
             name = ""
-        sentence = escaped(verdict.sentence) if use or not verdict else "done"
+        sentence = escaped(verdict.sentence) if whole or not verdict else "done"
         echo(f"{name:24}{sentence}")
     done = sum(map(bool, verdicts.values()))
     departing = sum(each.departs for each in verdicts.values())
     departs = f", {departing} depart{'s' * (departing == 1)}" * bool(departing)
     echo(f"{done} of {len(verdicts)} parts are right{departs}")
-    return done == len(verdicts)
 
 
 def _asked(use: list[str]) -> dict[str, str]:
