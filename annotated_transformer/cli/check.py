@@ -81,26 +81,30 @@ def _told(path: Path, use: list[str] | None, as_json: bool) -> bool:
     from ..check import progress
 
     asked = _asked(use or [])
-    if not path.is_dir():
-        found = progress(path, asked)
-        echo(_as_json(found)) if as_json else _tell(found, whole=bool(use))
-        return all(found.values())
-    files = sorted(path.glob("*.py"))
-    if not files:
-        raise UserError(f"{path} holds no Python file: name one, or their folder")
-    reports: dict[str, dict[str, Verdict] | str] = {}
+    if path.is_dir():
+        return _told_folder(path, asked, as_json)
+    found = progress(path, asked)
+    echo(_as_json(found)) if as_json else _tell(found, whole=bool(use))
+    return all(found.values())
+
+
+def _told_folder(folder: Path, asked: dict[str, str], as_json: bool) -> bool:
+    """The same of each Python file in a folder, a line a file."""
+    from ..check import progress
+
+    if not (files := sorted(folder.glob("*.py"))):
+        raise UserError(f"{folder} holds no Python file: name one, or their folder")
+    found: dict[str, dict[str, Verdict] | str] = {}
     for file in files:
         try:
-            reports[file.name] = progress(file, asked)
+            found[file.name] = progress(file, asked)
         except UserError as error:
-            reports[file.name] = str(error)
+            found[file.name] = str(error)
         if not as_json:
-            echo(f"{file.name:24}{_in_a_line(reports[file.name])}")
+            echo(f"{file.name:24}{_in_a_line(found[file.name])}")
     if as_json:
-        echo(_as_json(reports))
-    return all(
-        isinstance(each, dict) and all(each.values()) for each in reports.values()
-    )
+        echo(_as_json(found))
+    return all(isinstance(each, dict) and all(each.values()) for each in found.values())
 
 
 def _as_json(found: object) -> str:
