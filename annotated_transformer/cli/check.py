@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def check(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="Your Python file, or a folder of such files. They are run."
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(help="A Python file or folder: it is run.")],
     use: Annotated[
         list[str] | None,
         typer.Option(
