@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from ..check import Verdict
 
 
+Uses = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="PART=NAME or PART=MODULE:NAME: check this as that part, alone, in "
+        "whatever way it wants to be called. May be given again."
+    ),
+]
+
+
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="A Python file or folder: it is run.")],
-    use: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="PART=NAME or PART=MODULE:NAME: check this as that part, alone, in "
-            "whatever way it wants to be called. May be given again."
-        ),
-    ] = None,
+    use: Uses = None,
     starter: Annotated[
         bool,
         typer.Option(
