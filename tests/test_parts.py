@@ -13,7 +13,6 @@ from annotated_transformer.after.configurable_attention import (
     ConfigurableAttention,
     attentions,
 )
-from annotated_transformer.after.decay import decaying_adam, falling_cosine
 from annotated_transformer.after.language_model import (
     LanguageModel,
     LanguageModelConfig,
@@ -46,6 +45,7 @@ from annotated_transformer.training.sentence_pairs import (
     paper_schedule,
     train_translation,
 )
+from benchmarks.after.decay import decaying_adam, falling_cosine
 
 TOGETHER = (
     "pre-norm",
