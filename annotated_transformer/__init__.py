@@ -40,7 +40,7 @@ or a table goes in, or a list of them, and one answer or a list comes out:
     TextClassifier                predict, probabilities, evaluate    (texts)
     TextGenerator                 generate, measure, evaluate         (language models)
     MaskFiller                    fill, evaluate                    (masked ones, BERT)
-    ImageClassifier               predict, probabilities, attention, evaluate
+    ImageClassifier               predict, probabilities, evaluate
     SeriesForecaster              forecast, evaluate
 
 Save it, share it, move it; each of them has:

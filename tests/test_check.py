@@ -347,7 +347,12 @@ MISTAKES = [
         "backward(), optimizer.step(), in this order",
     ),
     ("training_step", "smoothing=0.1", "smoothing=0.0", "isn't smoothed"),
-    ("training_step", "    return loss.item()", "", "`return` missing"),
+    (
+        "training_step",
+        "    return loss.item()",
+        "",
+        "(model, optimizer, (2, 3), (2, 5)) returns nothing: is its `return` missing",
+    ),
     (
         "training_step",
         "    optimizer.zero_grad()\n    loss.backward()\n",

@@ -288,7 +288,7 @@ def test_the_tokenizers_of_published_models_are_allowed(bert, tmp_path):
     ("folder", "arguments", "words"),
     [
         ("bert", ["no gap"], "no gap: write"),
-        ("bert", ["[MASK] " * 60], "at most 40"),
+        ("bert", ["[MASK] " * 60], "max_length of 40"),
         ("gpt2", ["[MASK]"], "which is no MaskFiller"),
     ],
 )

@@ -6,7 +6,6 @@ import struct
 import torch
 from tiny_run import refused as assert_refused
 
-from annotated_transformer.after.image_classification import ImageClassifier
 from annotated_transformer.after.vision import (
     VisionConfig,
     VisionTransformer,
@@ -65,12 +64,6 @@ def test_moves_keep_the_image_and_its_size():
     assert moved.shape == image.shape and (moved.sum((1, 2)) == 9).all()
     rows, columns = moved.nonzero()[:, 1:].unbind(1)
     assert set(rows.tolist()) == {0, 1, 2, 3, 4} == {c - 1 for c in columns.tolist()}
-
-
-def test_attention_is_shares_of_the_patches():
-    found = ImageClassifier(VisionTransformer(SMALL)).attention(stripes(5).images)
-    assert found.shape == (5, 1, 4, 2, 3)
-    assert torch.allclose(found.sum((-1, -2)), torch.ones(5, 1, 4))
 
 
 def test_bad_input_ends_in_one_line(run, tmp_path):

@@ -22,7 +22,6 @@ from .classifier import class_loss
 from .vision import (
     VisionConfig,
     VisionTransformer,
-    attention_maps,
     class_probabilities,
     cut,
     image_batches,
@@ -90,12 +89,6 @@ class ImageClassifier(PretrainedModel):
     def predict(self, images: Any) -> int | list[int]:
         """The likeliest class of each image. Raises: UserError as `probabilities`."""
         return self.probabilities(images).argmax(-1).tolist()
-
-    def attention(self, images: Any) -> Float[Tensor, "*images layer head row column"]:
-        """Where the class token looks. Raises: UserError as `probabilities`."""
-        batch, single = as_images(images, self.config.height, self.config.width)
-        maps = attention_maps(self.model, batch.to(self.device))
-        return maps[0] if single else maps
 
     def evaluate(self, data: str | Path = "mnist", root: Root = None) -> dict[str, Any]:
         """How many test images it gets right. Raises: UserError for other classes."""

@@ -1,6 +1,6 @@
 """Parts of today by name: which go together, and a translator made with some."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,23 +39,21 @@ class Since2017Config(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_parts(self, PARTS, SHARING)
+        check_parts(self)
 
 
-def check_parts(config: Any, known: Iterable[str], sharing: int) -> None:
-    """Raises: UserError for parts of a `Since2017Config` that are unknown or don't fit;
-    `sharing` heads of queries make a group.
-    """
+def check_parts(config: Since2017Config) -> None:
+    """Raises: UserError for parts that are unknown or don't fit."""
     for name in config.parts:
-        if name not in known:
-            raise UserError(f"unknown part {name!r}: {nearest(name, known)}")
+        if name not in PARTS:
+            raise UserError(f"unknown part {name!r}: {nearest(name, PARTS)}")
     for one, other in (("gelu", "swiglu"), ("rotary", "alibi")):
         if one in config.parts and other in config.parts:
             raise UserError(f"{one} and {other} replace the same part: choose one")
-    if "grouped-queries" in config.parts and config.h % sharing:
+    if "grouped-queries" in config.parts and config.h % SHARING:
         raise UserError(
-            f"h is {config.h}: grouped-queries puts {sharing} heads into a group, so h "
-            f"must be a multiple of {sharing}"
+            f"h is {config.h}: grouped-queries puts {SHARING} heads into a group, so h "
+            f"must be a multiple of {SHARING}"
         )
     if "rotary" in config.parts and config.d_k % 2:
         raise UserError(f"d_k is {config.d_k}: rotary turns pairs, so it must be even")

@@ -1,8 +1,6 @@
 """The smaller parts of today: GELU, query-key norm, and no biases."""
 
-import math
-
-import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -11,17 +9,12 @@ from .configurable_attention import Model, attentions, replace_modules
 from .parts import RMSNorm
 
 
-def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """x times the chance that a normal random number is below x."""
-    return x * (1 + torch.erf(x / math.sqrt(2))) / 2
-
-
 class GELUFeedForward(FeedForward):
     """GELU(x W_1 + b_1) W_2 + b_2: equation (2) without its corner."""
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Widen to d_ff, let the negatives fade, narrow to d_model."""
-        return self.W_2(gelu(self.W_1(x)))
+        return self.W_2(F.gelu(self.W_1(x)))
 
 
 def use_gelu(model: Model) -> None:

@@ -148,21 +148,19 @@ class TextGenerator(PretrainedModel):
             [*generate_tokens(self.model, ids, length, options)]
         )
 
-    def measure(
-        self, texts: str | Sequence[str], overlap: int = 0
-    ) -> TextLoss | list[TextLoss]:
+    def measure(self, texts: str | Sequence[str]) -> TextLoss | list[TextLoss]:
         """What each text costs; its first token, which nothing precedes, isn't counted.
 
         Raises: UserError for unknown characters, or fewer than two tokens.
         """
-        measured = [self._measure(each, overlap) for each in as_list(texts)]
+        measured = [self._measure(each) for each in as_list(texts)]
         return measured[0] if isinstance(texts, str) else measured
 
-    def _measure(self, text: str, overlap: int) -> TextLoss:
+    def _measure(self, text: str) -> TextLoss:
         ids = self.tokenizer.encode(text)
         if len(ids) < 2:
             raise UserError("the text has fewer than two tokens: take a longer one")
-        nats = token_losses(self.model, torch.tensor(ids), overlap).double().sum()
+        nats = token_losses(self.model, torch.tensor(ids)).double().sum()
         check_numbers(nats)
         first = len(self.tokenizer.decode(ids[:1]))
         words = len(text.split()) + text.count("\n")
@@ -173,9 +171,8 @@ class TextGenerator(PretrainedModel):
     ) -> dict[str, Any]:
         """What the held-out part of a named text costs, or a whole file."""
         own = str(data) not in TEXTS and Path(data).is_file()
-        measured = self._measure(
-            read_text(data) if own else load_text(str(data), root)[1], 0
-        )
+        text = read_text(data) if own else load_text(str(data), root)[1]
+        measured = self._measure(text)
         names = "characters", "tokens", "nats_per_token", "bits_per_character"
         return {
             name: getattr(measured, name) for name in (*names, "perplexity_per_word")

@@ -80,19 +80,14 @@ class VisionTransformer(nn.Module):
         self.output = nn.Linear(config.d_model, config.classes)
         self.apply(initialise)
 
-    def tokens(
-        self, images: UInt8[Tensor, "batch height width"]
-    ) -> Float[Tensor, "batch n d_model"]:
-        """The class token, then a vector for each patch, all with their positions."""
-        x = self.embed(patches(images, self.config.patch))
-        first = self.class_token.expand(len(x), 1, -1)
-        return self.positions(torch.cat([first, x], dim=1))
-
     def forward(
         self, images: UInt8[Tensor, "batch height width"]
     ) -> Float[Tensor, "batch classes"]:
         """The scores, read off where the class token stood."""
-        return self.output(self.encoder(self.tokens(images))[:, 0])
+        x = self.embed(patches(images, self.config.patch))
+        first = self.class_token.expand(len(x), 1, -1)
+        x = self.positions(torch.cat([first, x], dim=1))
+        return self.output(self.encoder(x)[:, 0])
 
 
 def shifted(
@@ -147,25 +142,3 @@ def class_probabilities(
     device = next(model.parameters()).device
     parts = [model(part.to(device)).softmax(-1).cpu() for part in images.split(500)]
     return torch.cat(parts)
-
-
-def accuracy(model: nn.Module, images: ImageSet) -> float:
-    """The share of images whose likeliest class is the right one."""
-    right = class_probabilities(model, images.images).argmax(-1) == images.labels
-    return right.float().mean().item()
-
-
-@torch.no_grad()
-def attention_maps(
-    model: VisionTransformer, images: UInt8[Tensor, "batch height width"]
-) -> Float[Tensor, "batch layer head row column"]:
-    """Where the class token looks, in each layer and head, as shares of the patches.
-
-    What it gives to itself is left out, and the rest sums to one.
-    """
-    x, maps = model.tokens(images), []
-    for layer in model.encoder.layers:
-        weights = layer.self_attention.weights(x, x)[:, :, 0, 1:]
-        maps.append(weights / weights.sum(-1, keepdim=True))
-        x = layer(x)
-    return torch.stack(maps, dim=1).unflatten(-1, model.config.grid)

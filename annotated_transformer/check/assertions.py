@@ -101,8 +101,10 @@ def described(value: object) -> str:
     """An argument in a sentence: a tensor's shape, a plain value, or what it is."""
     if isinstance(value, Tensor):
         return str(tuple(value.shape))
-    if isinstance(value, nn.Module | torch.optim.Optimizer):
-        return "model" if isinstance(value, nn.Module) else "optimizer"
+    if isinstance(value, nn.Module):
+        return "model"
+    if hasattr(value, "param_groups"):
+        return "optimizer"
     if isinstance(value, int | float | str | None):
         return repr(value)
     return type(value).__name__

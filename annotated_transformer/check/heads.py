@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
+from ..translation.heads import without_heads as silent
 from .assertions import Part, call, changed, check_of, close, matrices_of, require
 
 PLACES = {
@@ -61,7 +62,7 @@ def _compare(
             return other(ids, ids)
 
     got = numbers(found.eval())
-    if close(got, numbers(_silent(model, kind, layer, heads)), 1e-4):
+    if close(got, numbers(silent(model, kind, layer, heads)), 1e-4):
         return
     require(
         changed(numbers(model), got),
@@ -89,30 +90,14 @@ def _mistakes(
     return {
         "outputs of W_O are zero, not a head's inputs: nn.Linear keeps the transpose, "
         "so a head has columns, weight[:, …]": rows,
-        "heads and layers count from 0": _silent(
+        "heads and layers count from 0": silent(
             model, kind, layer, [(head - 1) % 4 for head in heads]
         ),
-        "only the first of the heads is silent": _silent(model, kind, layer, heads[:1]),
-        "another layer's heads are silent": _silent(model, kind, 1 - layer, heads),
-        "all heads of the layer are silent": _silent(model, kind, layer, range(4)),
+        "only the first of the heads is silent": silent(model, kind, layer, heads[:1]),
+        "another layer's heads are silent": silent(model, kind, 1 - layer, heads),
+        "all heads of the layer are silent": silent(model, kind, layer, range(4)),
     } | {
-        f"those of {other} are silent instead": _silent(model, other, layer, heads)
+        f"those of {other} are silent instead": silent(model, other, layer, heads)
         for other in PLACES
         if other != kind
     }
-
-
-def _silent(model: Transformer, kind: str, layer: int, heads: Any) -> Transformer:
-    """A copy in which what these heads give is set to zero on its way into W_O."""
-    silent = copy.deepcopy(model)
-    d_v = model.config.d_v
-
-    def hush(module: torch.nn.Module, given: tuple[Tensor]) -> Tensor:
-        joined = given[0].clone()
-        for head in heads:
-            joined[..., head * d_v : (head + 1) * d_v] = 0
-        return joined
-
-    place = PLACES[kind].format(layer)
-    silent.get_submodule(f"{place}.W_O").register_forward_pre_hook(hush)
-    return silent

@@ -14,9 +14,10 @@ from ..after.mask_filling import MaskFiller
 from ..errors import check_integer
 from ..model.attention import padding_mask
 from ..model.layers import EncoderLayer
+from ..model.position import LearnedPositions
 from .parts import ACTIVATIONS, ActivatedFeedForward, BiasedAttention
 from .published import Stored, renamed
-from .text_models import Layout, PublishedTextModel, TextConfig, check_length
+from .text_models import Layout, PublishedTextModel, TextConfig
 from .text_tokenizer import read_published_tokenizer
 
 
@@ -59,7 +60,7 @@ class Bert(nn.Module):
         super().__init__()
         self.config, d_model = config, config.d_model
         self.embedding = nn.Embedding(config.vocab_size, d_model)
-        self.positions = nn.Embedding(config.max_length, d_model)
+        self.positions = LearnedPositions(config.max_length, d_model)
         self.segments = nn.Embedding(config.segments, d_model)
         self.norm = nn.LayerNorm(d_model, config.norm_eps)
         self.dropout = nn.Dropout(config.dropout)
@@ -78,10 +79,8 @@ class Bert(nn.Module):
         Without `segments` all belong to the first.
         Raises: UserError past max_length.
         """
-        check_length(ids.size(1), self.config.max_length)
-        positions = torch.arange(ids.size(1), device=ids.device)
         segments = torch.zeros_like(ids) if segments is None else segments
-        x = self.embedding(ids) + self.positions(positions) + self.segments(segments)
+        x = self.positions(self.embedding(ids)) + self.segments(segments)
         x, mask = self.dropout(self.norm(x)), padding_mask(ids, self.config.pad_id)
         for layer in self.layers:
             x = layer(x, mask)
@@ -118,7 +117,7 @@ NAMES = {
     "head_norm.": "cls.predictions.transform.LayerNorm.",
     "logits_bias": "cls.predictions.bias",
     "embedding.": "bert.embeddings.word_embeddings.",
-    "positions.": "bert.embeddings.position_embeddings.",
+    "positions.table": "bert.embeddings.position_embeddings.weight",
     "segments.": "bert.embeddings.token_type_embeddings.",
     "norm.": "bert.embeddings.LayerNorm.",
 }

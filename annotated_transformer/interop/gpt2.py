@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -14,9 +13,10 @@ from ..data.text_tokenizer import TextTokenizer
 from ..errors import check_integer
 from ..model.attention import causal_mask
 from ..model.cache import KVCache
+from ..model.position import LearnedPositions
 from .parts import ActivatedFeedForward, BiasedAttention
 from .published import Stored, renamed
-from .text_models import Layout, PublishedTextModel, TextConfig, check_length
+from .text_models import Layout, PublishedTextModel, TextConfig
 from .text_tokenizer import read_published_tokenizer
 
 
@@ -68,7 +68,7 @@ class GPT2(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
-        self.positions = nn.Embedding(config.max_length, config.d_model)
+        self.positions = LearnedPositions(config.max_length, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(PreNormLayer(config) for _ in range(config.N))
         self.norm = nn.LayerNorm(config.d_model, config.norm_eps)
@@ -90,10 +90,7 @@ class GPT2(nn.Module):
 
         Raises: UserError past max_length.
         """
-        begin, end = caches[0].length, caches[0].length + ids.size(1)
-        check_length(end, self.config.max_length)
-        positions = torch.arange(begin, end, device=ids.device)
-        x = self.dropout(self.embedding(ids) + self.positions(positions))
+        x = self.dropout(self.positions(self.embedding(ids), caches[0].length))
         for layer, cache in zip(self.layers, caches, strict=True):
             x = layer(x, cache)
         return F.linear(self.norm(x), self.embedding.weight)
@@ -106,7 +103,7 @@ NAMES = {
     "feed_forward.W_1": "mlp.c_fc",
     "feed_forward.W_2": "mlp.c_proj",
     "embedding": "wte",
-    "positions": "wpe",
+    "positions.table": "wpe.weight",
     "layers": "h",
     "norm": "ln_f",
 } | {f"self_attention.W_{part}": "attn.c_attn" for part in "QKV"}

@@ -53,14 +53,6 @@ class TextConfig(StackConfig):
             )
 
 
-def check_length(n: int, most: int) -> None:
-    """Raises: UserError for a text that is longer than the table of positions."""
-    if n > most:
-        raise UserError(
-            f"the text has {n} tokens and this model reads at most {most}: shorten it"
-        )
-
-
 @dataclass(frozen=True)
 class Layout:
     """How the published checkpoints of one model type are laid out."""

@@ -32,7 +32,6 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from annotated_transformer.after.decay import decaying_adam, falling_cosine
 from annotated_transformer.after.parts_by_name import Since2017Config, assemble
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
@@ -54,6 +53,7 @@ from annotated_transformer.training.update import seed_update
 from annotated_transformer.translation.prepared_data import prepare_data
 from annotated_transformer.translation.table3 import scaled_down_recipe, variation
 from annotated_transformer.translation.translator import Translator
+from benchmarks.after.decay import decaying_adam, falling_cosine
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.measure import LOWER_13A, bleu, sides
 from benchmarks.record import command_line

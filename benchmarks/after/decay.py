@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..training.config import TrainingConfig
-from ..training.schedule import adam
-from ..training.sentence_pairs import paper_schedule
+from annotated_transformer.training.config import TrainingConfig
+from annotated_transformer.training.schedule import adam
+from annotated_transformer.training.sentence_pairs import paper_schedule
 
 
 def decaying_adam(model: nn.Module, decay: float = 0.1) -> torch.optim.AdamW:
