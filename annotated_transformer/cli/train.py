@@ -7,7 +7,16 @@ import typer
 
 from .doctor import tell_of_pairs
 from .dry_run import show, try_recipe
-from .options import TRAINING, Group, Options, app, option, recipe_names, with_groups
+from .options import (
+    TRAINING,
+    Group,
+    Options,
+    app,
+    console,
+    option,
+    recipe_names,
+    with_groups,
+)
 from .progress import run_folder, train_run, use_threads
 from .recipe import distilled_pairs, open_start, plan_training, training_pairs
 
@@ -111,6 +120,7 @@ def train_translator(
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, device, start))
         how = {name: training[name] for name in ("device", "overwrite")}
-        run = prepare(plan, folder, *pairs, init_from=start, **how)
+        with console.status("reading the text and cutting it into tokens, once"):
+            run = prepare(plan, folder, *pairs, init_from=start, **how)
         tell_of_pairs(plan, folder, own["valid"] if run.world.first else None)
         return train_run(run, training["logger"])

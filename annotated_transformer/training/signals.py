@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM as wishes that a training fulfils between two updates."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +10,8 @@ from contextlib import contextmanager
 def stop_requests() -> Iterator[list[str]]:
     """Within the block SIGINT and SIGTERM no longer kill: their names gather in a list.
 
-    A SIGINT after the first request raises KeyboardInterrupt. An error that leaves the
-    block carries the names as notes.
+    A terminal is told. A SIGINT after the first request raises KeyboardInterrupt. An
+    error that leaves the block carries the names as notes.
     """
     caught: list[str] = []
 
@@ -18,6 +19,8 @@ def stop_requests() -> Iterator[list[str]]:
         if caught and number == signal.SIGINT:
             raise KeyboardInterrupt
         caught.append(signal.Signals(number).name)
+        if os.isatty(2):  # a handler may interrupt a print, and so doesn't print itself
+            os.write(2, b"\nstopping after this update; Ctrl-C again: at once\n")
 
     previous = {}
     try:
