@@ -1,7 +1,7 @@
 """`train`: a recipe, or files of your own, up to a translation model's folder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,12 @@ from .options import (
     with_groups,
 )
 from .progress import run_folder, train_run, use_threads
-from .recipe import distilled_pairs, open_start, plan_training, training_pairs
+from .recipe import Pairs, distilled_pairs, open_start, plan_training, training_pairs
+
+if TYPE_CHECKING:
+    from ..training.recipes import Recipe
+    from ..training.run import Run
+    from ..translation.prepared_data import InitFrom
 
 Source = Annotated[
     str,
@@ -40,7 +45,7 @@ OWN: Group = {
         autocompletion=recipe_names,
     ),
 }
-InitFrom = Annotated[
+Start = Annotated[
     str | None,
     typer.Option(
         "--from",
@@ -83,11 +88,25 @@ DryRun = Annotated[
 ]
 
 
+def prepare_run(
+    plan: "Recipe",
+    folder: Path,
+    pairs: tuple[Pairs, Pairs],
+    start: "InitFrom | None",
+    training: Options,
+) -> "Run":
+    """The run, on the device that was asked for."""
+    from ..translation.task import prepare
+
+    how = {name: training[name] for name in ("device", "overwrite")}
+    return prepare(plan, folder, *pairs, init_from=start, **how)
+
+
 @app.command("train")
 @with_groups(own=OWN, training=TRAINING)
 def train_translator(
     source: Source,
-    start_from: InitFrom = None,
+    start_from: Start = None,
     teacher: Teacher = None,
     choices: Choices = 1,
     parts: Parts = None,
@@ -108,7 +127,6 @@ def train_translator(
     `--from tatoeba-en-de`
     """
     from ..training.distributed import report_failure_once
-    from ..translation.task import prepare
 
     with report_failure_once():
         start = open_start(start_from) if start_from else None
@@ -119,8 +137,7 @@ def train_translator(
         folder = run_folder(training["out"], Path(source).name)
         if dry_run:
             return show(try_recipe(plan, folder, *pairs, device, start))
-        how = {name: training[name] for name in ("device", "overwrite")}
         with console.status("reading the text and cutting it into tokens, once"):
-            run = prepare(plan, folder, *pairs, init_from=start, **how)
+            run = prepare_run(plan, folder, pairs, start, training)
         tell_of_pairs(plan, folder, own["valid"] if run.world.first else None)
         return train_run(run, training["logger"])
