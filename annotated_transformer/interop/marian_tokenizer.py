@@ -33,6 +33,10 @@ class Pieces:
         """How many tokens have an id."""
         return len(self.vocab)
 
+    def get_vocab(self) -> dict[str, int]:
+        """The ids of all pieces."""
+        return self.vocab
+
     def id_to_token(self, i: int) -> str | None:
         """The piece of an id."""
         return self.names.get(i)
