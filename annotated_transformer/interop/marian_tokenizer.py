@@ -104,14 +104,6 @@ class MarianTokenizer(PairTokenizer):
         """Target text of each row of ids."""
         return [self.target.decode(row) for row in ids]
 
-    def source_tokens(self, text: str) -> list[str]:
-        """The source pieces of one text."""
-        return [self.source.names[i] for i in self.source.encode(text)]
-
-    def target_tokens(self, text: str) -> list[str]:
-        """The target pieces of one text."""
-        return [self.target.names[i] for i in self.target.encode(text)]
-
     def unknown_characters(self, text: str) -> list[str]:
         """Code and characters that the source's vocabulary lacks, or else pieces."""
         code, rest = split_code(text)
