@@ -18,8 +18,8 @@ from annotated_transformer.translation.bleu import (
     tokenize_13a,
 )
 from annotated_transformer.translation.scores import format_scores, scores
-from annotated_transformer.translation.significance import compare
 from benchmarks.paper.bleu_microscope import microscope
+from benchmarks.significance import compare
 
 HYPOTHESES = [
     "The dog bit the man.",

@@ -7,13 +7,13 @@ import pytest
 from exporting import PAIRS, PHRASES, random_model, shipped, two_vocabularies
 from tiny_run import refused
 
+from annotated_transformer.cli.translate import GUESS
 from annotated_transformer.data.tokenizer import train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.pretrained import load
 from annotated_transformer.translation import confidence
 from annotated_transformer.translation.confidence import (
     DOUBTFUL,
-    GUESS,
     Confidence,
     in_brackets,
     word_probabilities,
@@ -39,7 +39,6 @@ def test_each_translation_has_the_probability_of_its_words():
     for each in found:
         assert " ".join(word for word, _ in each.words) == each.text
         assert all(0 < probability <= 1 for _, probability in each.words)
-        assert each.lowest == min(probability for _, probability in each.words)
     assert shipped().confidence(PHRASE) == shipped().confidence([PHRASE])[0]
     stream = shipped().confidence_stream(PHRASES, lines_at_once=3)
     assert close(list(stream), found)
@@ -65,8 +64,8 @@ def test_the_probabilities_are_those_of_score():
 def test_blank_and_split_lines_stay_whole():
     long = "July 1909. " * 100
     blank, cut = shipped().confidence(["", long], split=True)
-    assert blank == Confidence("", [], 0.0) and blank.lowest == 1.0
-    assert blank.marked == "" and blank.doubtful == []
+    assert blank == Confidence("", [], 0.0)
+    assert blank.marked == "" and blank.probability == 1.0
     assert cut.text == shipped().translate(long, split=True)
     assert [word for word, _ in cut.words] == cut.text.split(" ")
     assert shipped().confidence([]) == [] and shipped().confidence("  ") == blank
@@ -115,10 +114,9 @@ def test_moses_words_have_the_tokens_that_the_rules_joined():
 def test_doubtful_words_stand_in_brackets():
     words = [("Ich", 0.9), ("heiße", 0.8), ("Elke.", 0.01)]
     found = Confidence("Ich heiße Elke.", words, -5.0)
-    assert found.doubtful == ["Elke."] and found.lowest == 0.01
     assert found.marked == "Ich heiße [Elke?]."
     sure = replace(found, words=[(word, 0.9) for word, _ in words])
-    assert sure.doubtful == [] and sure.marked == sure.text
+    assert sure.marked == sure.text
     assert in_brackets('"Tom,"') == '"[Tom?],"' and in_brackets("–") == "[–?]"
     assert in_brackets("39-jährige!") == "[39-jährige?]!"
 
@@ -150,12 +148,6 @@ def test_the_thresholds_are_those_of_the_shipped_models_record():
     scores = load_record("paper/confidence.json")["scores"]
     thresholds = [scores[name]["threshold"] for name in list(scores)[:2]]
     assert thresholds == pytest.approx([DOUBTFUL, GUESS], abs=0.005)
-
-
-def test_a_guess_is_less_probable_than_its_threshold():
-    sure, guess = Confidence("ja", [], -0.3, 1), Confidence("ja", [], -0.4, 1)
-    assert not sure.guess and guess.guess
-    assert not Confidence("", [], 0.0).guess
 
 
 def test_a_threshold_flags_one_right_translation_in_twenty():

@@ -28,6 +28,7 @@ from tiny_run import train_arguments
 from annotated_transformer import load
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.decoding.search import beam, greedy
+from annotated_transformer.errors import UserError
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
 from annotated_transformer.interop.marian import (
     MarianConfig,
@@ -426,6 +427,20 @@ def test_training_goes_on_from_an_imported_model(run, plain, tmp_path):
     assert run(*arguments, "--from", plain.out)[0] == 0
     assert find_model(tmp_path / "out" / "model").model_type == "marian"
     assert run("translate", "-m", tmp_path / "out", TEXTS[0])[0] == 0
+
+
+def test_the_reverse_direction_needs_one_table_of_ids(case, tmp_path):
+    start = InitFrom("random", case.translator.model, case.translator.tokenizer)
+    plan = replace(recipe("phrasebook"), src="de", tgt="en")
+    plan, pairs = fine_tuning_recipe(plan, start), [pair[::-1] for pair in PAIRS[:20]]
+    again = {"device": "cpu", "init_from": start}
+    if start.tokenizer.joint:
+        text = prepare(plan, tmp_path / "run", pairs, pairs, **again).task.tokenizer
+        assert (text.src_lang, text.tgt_lang) == ("de", "en")
+        return
+    with pytest.raises(UserError, match="translates en to de, and the text is de to"):
+        prepare(plan, tmp_path / "run", pairs, pairs, **again)
+    assert not (tmp_path / "run").exists()
 
 
 def test_recorded_imports_are_broken_by_their_scores_only(tmp_path):

@@ -61,11 +61,12 @@ def test_each_call_that_makes_no_sense_is_one_user_error():
 PREPARE = """
 from pathlib import Path
 from annotated_transformer import UserError, prepare, recipe
+from annotated_transformer.translation.task import FirstPairs
 plan, good = recipe("phrasebook"), [("one house", "ein Haus")] * 9
 Path("file").write_text("x")
 wrong = [[], [("a", "b", "c")], [("a",)], ["a house"], ["ab"], [("a", None)], [(1, 2)]]
 wrong += [[(b"a", b"b")], [*good, ("a", "b", "c")], "ab", b"ab", None, 7, {"a": "b"}]
-wrong += [Path("x"), iter(good)]
+wrong += [Path("x"), iter(good), FirstPairs(iter(good), 3)]
 calls = [(plan, "run", each, good) for each in wrong]
 calls += [(plan, "run", good, each) for each in wrong]
 calls += [(each, "run", good, good) for each in ("phrasebook", None, plan.training)]
@@ -89,7 +90,7 @@ def test_wrong_arguments_of_prepare_are_named_before_a_folder_is_made(tmp_path):
     assert done.returncode == 0, done.stderr
     said = iter(done.stdout.splitlines())
     places = ["{} is empty", *["{}[0] is "] * 7, "{}[9] is ('a', 'b', 'c')"]
-    places += [*["{} is "] * 6, "{} is an iterator"]
+    places += [*["{} is "] * 6, *["{} is an iterator"] * 2]
     wanted = [place.format(name) for name in ("train", "valid") for place in places]
     wanted += ["plan is 'phrasebook': give a recipe", "plan is None", "plan is Tr"]
     wanted += ["folder is None", "folder is 3", "file can't be written"]

@@ -11,12 +11,6 @@ from annotated_transformer import UserError
 from annotated_transformer.decoding.model_search import ModelSearch
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.constrained import WellFormed
-from annotated_transformer.translation.grammar import (
-    PCFG,
-    binary_rules,
-    parse_with_grammar,
-)
 from annotated_transformer.translation.parsing import (
     TreeVocabulary,
     delinearise,
@@ -24,9 +18,12 @@ from annotated_transformer.translation.parsing import (
     parse,
     score_brackets,
 )
-from annotated_transformer.translation.repair import is_well_formed, tree_of
-from annotated_transformer.translation.trees import Tree, clean, read_trees
+from annotated_transformer.translation.repair import tree_of
+from annotated_transformer.translation.trees import Tree, read_trees
 from benchmarks.paper import parsing as benchmark
+from benchmarks.paper.constrained import WellFormed
+from benchmarks.paper.grammar import PCFG, binary_rules, parse_with_grammar
+from benchmarks.paper.parsing import clean, is_well_formed
 
 RAW = """( (S (NP-SBJ-1 (DT the) (NN cat) )
    (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1) ))) (. .) ))"""

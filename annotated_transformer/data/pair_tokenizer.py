@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import (
-    Encoding,
     Regex,
     Tokenizer,
     decoders,
@@ -154,11 +153,11 @@ class PairTokenizer:
 
     def source_tokens(self, text: str) -> list[str]:
         """The source tokens of one text as strings, '</s>' for the end."""
-        return _names(self.source.encode(self.prepare_source([text])[0]))
+        return token_labels(self.source, self.encode_source([text])[0])
 
     def target_tokens(self, text: str) -> list[str]:
         """The target tokens of one text as strings, '</s>' for the end."""
-        return _names(self.target.encode(self.prepare([text], self.tgt_lang)[0]))
+        return token_labels(self.target, self.encode_target([text])[0])
 
     def without_addresses(self, text: str) -> str:
         """The text without what passes as one character, if this pair is tidy."""
@@ -218,10 +217,10 @@ def read_pair_tokenizer(folder: Path, config: Any) -> PairTokenizer:
     return tokenizer
 
 
-def _names(row: Encoding) -> list[str]:
-    """Tokens as labels for an axis."""
-    named = zip(row.ids, row.tokens, strict=True)
-    return ["</s>" if i == EOS else token for i, token in named]
+def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
+    """Ids as readable tokens: '<s>' and '</s>' for begin and end."""
+    tokens = [tokenizer.id_to_token(i) for i in ids]
+    return [{"[bos]": "<s>", "[eos]": "</s>"}.get(token, token) for token in tokens]
 
 
 @lru_cache(maxsize=16)

@@ -5,8 +5,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import UInt8
+from PIL import Image
 from torch import Tensor
 
 from ..data.images import read_idx
@@ -87,11 +89,6 @@ def grey_picture(
 
     Raises: UserError for a file that is none of `FORMATS`, broken, or far too large.
     """
-    try:
-        import numpy as np
-        from PIL import Image
-    except ModuleNotFoundError:
-        raise UserError("pictures need Pillow: pip install pillow") from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

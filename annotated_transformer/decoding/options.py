@@ -4,10 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UserError, nearest
+from ..errors import UserError, check_integer, nearest
 
 if TYPE_CHECKING:
     import torch
+
+# The least and the most of each whole number.
+BOUNDS = {
+    "beam_size": (1, 1_000),
+    "n_best": (1, 10_000),
+    "max_length": (1, 10**9),
+    "top_k": (1, 10**9),
+    "seed": (0, 2**63 - 1),
+    "batch_tokens": (1, 10**9),
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,10 @@ class SearchOptions:
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
-        check_counts(self)
+        for name, (least, most) in BOUNDS.items():
+            optional = name in ("max_length", "top_k", "seed")
+            if not optional or getattr(self, name) is not None:
+                check_integer(self, name, least, most + 1)
         if not abs(self.alpha) <= 10:
             raise UserError(
                 f"alpha is {self.alpha}: the length penalty needs a number from -10 to "
@@ -77,25 +90,6 @@ def search_options(
     if options is None and beam and type(count) is int:
         fixed = {"beam_size": max(SearchOptions.beam_size, count)} | fixed
     return replace(options or SearchOptions(), **keywords | fixed)
-
-
-def check_counts(options: SearchOptions) -> None:
-    """Raises: UserError for an option that is no whole number, or out of range."""
-    for name, least, most in (
-        ("beam_size", 1, 1_000),
-        ("n_best", 1, 10_000),
-        ("max_length", 1, 10**9),
-        ("top_k", 1, 10**9),
-        ("seed", 0, 2**63 - 1),
-        ("batch_tokens", 1, 10**9),
-    ):
-        value = getattr(options, name)
-        if value is None and name in ("max_length", "top_k", "seed"):
-            continue
-        if type(value) is not int or not least <= value <= most:
-            raise UserError(
-                f"{name} is {value}: it must be a whole number from {least} to {most:,}"
-            )
 
 
 def random_numbers(

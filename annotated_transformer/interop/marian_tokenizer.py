@@ -33,6 +33,10 @@ class Pieces:
         """How many tokens have an id."""
         return len(self.vocab)
 
+    def get_vocab(self) -> dict[str, int]:
+        """The ids of all pieces."""
+        return self.vocab
+
     def id_to_token(self, i: int) -> str | None:
         """The piece of an id."""
         return self.names.get(i)
@@ -99,14 +103,6 @@ class MarianTokenizer(PairTokenizer):
     def decode(self, ids: list[list[int]], detokenize: bool = True) -> list[str]:
         """Target text of each row of ids."""
         return [self.target.decode(row) for row in ids]
-
-    def source_tokens(self, text: str) -> list[str]:
-        """The source pieces of one text."""
-        return [self.source.names[i] for i in self.source.encode(text)]
-
-    def target_tokens(self, text: str) -> list[str]:
-        """The target pieces of one text."""
-        return [self.target.names[i] for i in self.target.encode(text)]
 
     def unknown_characters(self, text: str) -> list[str]:
         """Code and characters that the source's vocabulary lacks, or else pieces."""

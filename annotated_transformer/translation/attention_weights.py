@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.batching import pad_rows
-from ..data.pair_tokenizer import PairTokenizer
+from ..data.pair_tokenizer import PairTokenizer, token_labels
 from ..decoding.checks import check_numbers, check_source
 from ..errors import UserError
 from ..model.attention import MultiHeadAttention
@@ -74,12 +74,6 @@ class Attention:
         from ..attention_view import attention_view
 
         return attention_view(self.panels())
-
-
-def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
-    """Ids as readable tokens: '<s>' and '</s>' for begin and end."""
-    tokens = [tokenizer.id_to_token(i) for i in ids]
-    return [{"[bos]": "<s>", "[eos]": "</s>"}.get(token, token) for token in tokens]
 
 
 def inspect_attention(

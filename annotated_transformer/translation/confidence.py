@@ -14,9 +14,8 @@ from ..decoding.options import length_batches
 from .lines import RowHypotheses, restore_unknown
 from .missing import missing
 
-# One right translation in twenty has a word below the first, and one the mean of its
-# tokens below the second, by results/paper/confidence.json.
-DOUBTFUL, GUESS = 0.23, 0.71
+# One right translation in twenty has a word below it, by results/paper/confidence.json.
+DOUBTFUL = 0.23
 WORD = re.compile("[^ ]+")
 
 
@@ -74,23 +73,8 @@ class Confidence:
         return math.exp(self.log_probability / self.tokens) if self.tokens else 1.0
 
     @property
-    def guess(self) -> bool:
-        """Whether the whole is less probable than `GUESS`."""
-        return self.probability < GUESS
-
-    @property
-    def lowest(self) -> float:
-        """The probability of the least probable word; 1 if there is none."""
-        return min((probability for _, probability in self.words), default=1.0)
-
-    @property
-    def doubtful(self) -> list[str]:
-        """The words less probable than `DOUBTFUL`."""
-        return [word for word, probability in self.words if probability < DOUBTFUL]
-
-    @property
     def marked(self) -> str:
-        """The text with each doubtful word in brackets: Ich heiße [Elke?]."""
+        """The text with words below `DOUBTFUL` in brackets: Ich heiße [Elke?]."""
         parts, start = [], 0
         for word, probability in self.words:
             at = self.text.index(word, start)

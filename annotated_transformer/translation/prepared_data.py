@@ -36,7 +36,7 @@ def check_pairs(name: str, pairs: Any) -> None:
     check_kind(name, pairs, Iterable, wanted)
     if isinstance(pairs, str | bytes | Mapping):
         raise UserError(f"{name} is {pairs!r:.80}: give {wanted}")
-    if iter(pairs) is pairs:
+    if any(isinstance(each, Iterator) for each in _within(pairs)):
         raise UserError(
             f"{name} is an iterator, and is read more than once: give {wanted}"
         )

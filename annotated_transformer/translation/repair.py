@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
-from .parsing import delinearise, linearise
+from .parsing import delinearise
 from .trees import Tree
 
 
@@ -60,8 +60,3 @@ def repair(tokens: Sequence[str], tags: Sequence[str]) -> list[str]:
 def tree_of(tokens: Sequence[str], leaves: Sequence[Tree]) -> Tree:
     """The tree over a sentence's tags and words that tokens describe, repaired."""
     return delinearise(repair(tokens, [leaf.label for leaf in leaves]), leaves)
-
-
-def is_well_formed(tokens: Sequence[str], leaves: Sequence[Tree]) -> bool:
-    """Whether tokens are a tree over this sentence, with nothing to repair."""
-    return linearise(tree_of(tokens, leaves)) == list(tokens)

@@ -1,8 +1,9 @@
 """Scores of a whole system: BLEU, chrF, and their signatures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
+from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -26,35 +27,23 @@ class SystemScore:
     reference_length: int = 0
 
 
-def bleu_score(
+def system_score(
     name: str,
-    metric: BLEU,
+    metric: BLEU | CHRF,
     files: Sequence[Sequence[str]],
     tokenizer: str | None = None,
 ) -> SystemScore:
     """Let sacreBLEU score `files`: the hypotheses, then each file of references."""
     hypotheses, *references = files
-    result = metric.corpus_score(hypotheses, references)
+    result: Any = metric.corpus_score(hypotheses, references)
     signature = metric.get_signature()
     if tokenizer is not None:
         signature.update("tok", tokenizer)
-    return SystemScore(
-        name,
-        result.score,
-        str(signature),
-        tuple(result.precisions),
-        result.sys_len,
-        result.ref_len,
-    )
-
-
-def chrf_score(name: str, metric: CHRF, files: Sequence[Sequence[str]]) -> SystemScore:
-    """Let sacreBLEU compute chrF of `files`, the hypotheses followed by each file of
-    references.
-    """
-    hypotheses, *references = files
-    value = metric.corpus_score(hypotheses, references).score
-    return SystemScore(name, value, str(metric.get_signature()))
+    found = SystemScore(name, result.score, str(signature))
+    if isinstance(metric, CHRF):
+        return found
+    lengths = {"hypothesis_length": result.sys_len, "reference_length": result.ref_len}
+    return replace(found, precisions=tuple(result.precisions), **lengths)
 
 
 def scores(
@@ -80,16 +69,16 @@ def scores(
         tokenize="none", smooth_method="none", force=True, lowercase=True
     )
     return [
-        bleu_score("BLEU 13a", BLEU(), files),
-        bleu_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
-        bleu_score("BLEU intl", BLEU(tokenize="intl"), files),
-        bleu_score("BLEU Moses", counted, moses, tool),
-        bleu_score(
+        system_score("BLEU 13a", BLEU(), files),
+        system_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
+        system_score("BLEU intl", BLEU(tokenize="intl"), files),
+        system_score("BLEU Moses", counted, moses, tool),
+        system_score(
             "BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"
         ),
-        bleu_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
-        chrf_score("chrF", CHRF(), files),
-        chrf_score("chrF++", CHRF(word_order=2), files),
+        system_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
+        system_score("chrF", CHRF(), files),
+        system_score("chrF++", CHRF(word_order=2), files),
     ]
 
 

@@ -227,18 +227,10 @@ def shortened(plan: Recipe) -> Recipe:
 
 @dataclass(frozen=True)
 class FirstPairs:
-    """The first `count` pairs of a corpus, which can be read again and again.
-
-    Raises: UserError for an iterator.
-    """
+    """The first `count` pairs of a corpus, which can be read again and again."""
 
     pairs: Pairs
     count: int
-
-    def __post_init__(self) -> None:
-        if iter(self.pairs) is self.pairs:
-            problem = "an iterator can be read only once"
-            raise UserError(f"{problem}: give a list or a corpus")
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return islice(iter(self.pairs), self.count)

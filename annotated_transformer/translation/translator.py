@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar, overload
 import torch
 from torch import nn
 
-from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer
+from ..data.pair_tokenizer import PairTokenizer, read_pair_tokenizer, token_labels
 from ..decoding.checks import as_list
 from ..decoding.engines import DTYPES, check_engine, make_engine
 from ..decoding.model_search import ModelSearch, SearchEngine
@@ -18,7 +18,7 @@ from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 from ..model_names import SHIPPED
 from ..pretrained import PretrainedModel, SavedModel
-from .attention_weights import Attention, inspect_attention, token_labels
+from .attention_weights import Attention, inspect_attention
 from .confidence import (
     Confidence,
     ForcedScore,

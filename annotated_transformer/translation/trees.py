@@ -53,14 +53,3 @@ def read_trees(text: str) -> Iterator[Tree]:
             count += 1
     if opened:
         raise UserError(f"tree {count}: {len(opened)} brackets are never closed")
-
-
-def clean(tree: Tree) -> Tree | None:
-    """Without functional tags, traces, and constituents that are then empty.
-
-    None if nothing is left.
-    """
-    if tree.word:
-        return None if tree.label == "-NONE-" else tree
-    children = tuple(kept for child in tree.children if (kept := clean(child)))
-    return Tree(re.split(r"[-=|]", tree.label)[0], children) if children else None

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from annotated_transformer import load
-from annotated_transformer.data.pair_tokenizer import PairTokenizer
+from annotated_transformer.data.pair_tokenizer import PairTokenizer, token_labels
 from annotated_transformer.model.attention import causal_mask
 from annotated_transformer.model.transformer import Transformer
-from annotated_transformer.translation.attention_weights import token_labels
 from benchmarks.record import command_line, save_line
 
 PLACE = "model/figure-one.json"

@@ -49,9 +49,10 @@ def scored(translator: Translator, sources: list[str]) -> tuple[list[str], Score
     """The translations, and the three scores of each."""
     sure = translator.confidence(sources)
     outputs = [each.text for each in sure]
+    lowest = [min((p for _, p in each.words), default=1.0) for each in sure]
     several = translator.n_best(sources, n_best=4)
     return outputs, {
-        "smallest word probability": [each.lowest for each in sure],
+        "smallest word probability": lowest,
         "mean probability of a token": [each.probability for each in sure],
         "agreement": [agreement([each.text for each in found]) for found in several],
     }

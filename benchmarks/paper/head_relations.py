@@ -21,10 +21,8 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.data.corpora import load_corpus
-from annotated_transformer.translation.attention_weights import (
-    recording_copy,
-    token_labels,
-)
+from annotated_transformer.data.pair_tokenizer import token_labels
+from annotated_transformer.translation.attention_weights import recording_copy
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import command_line, save
 

@@ -36,9 +36,9 @@ from annotated_transformer.translation.heads import (
     without_heads,
     words_of_tokens,
 )
-from annotated_transformer.translation.significance import compare
 from annotated_transformer.translation.translator import Translator
 from benchmarks.record import command_line, save
+from benchmarks.significance import compare
 
 MODEL, LONGEST = "tatoeba-en-de", 20
 MEASURES: dict[str, Callable[[Tensor], Tensor]] = {

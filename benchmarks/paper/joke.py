@@ -11,8 +11,8 @@ results/paper/joke.json, for nbs/translation/parsing.ipynb.
 from collections import Counter
 from collections.abc import Sequence
 
-from annotated_transformer.translation.grammar import binary_rules
 from annotated_transformer.translation.trees import read_trees
+from benchmarks.paper.grammar import binary_rules
 from benchmarks.paper.parsing import TRAINING, treebank
 from benchmarks.record import command_line, save
 

@@ -18,8 +18,8 @@ from sacrebleu.metrics import BLEU
 
 from annotated_transformer.translation.bleu import moses_tokens
 from annotated_transformer.translation.scores import scores
-from annotated_transformer.translation.significance import compare
 from benchmarks.record import command_line, corpora, save
+from benchmarks.significance import compare
 
 
 def read_lines(path: Path) -> list[str]:

@@ -25,6 +25,7 @@ of one core, with --longer half an hour more for each seed, with --shorter ten m
 import gzip
 import os
 import random
+import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -47,17 +48,17 @@ from annotated_transformer.training.sentence_pairs import (
     train_translation,
     validation_loss,
 )
-from annotated_transformer.translation.constrained import WellFormed
-from annotated_transformer.translation.grammar import PCFG, parse_with_grammar
 from annotated_transformer.translation.parsing import (
     TreeVocabulary,
     linearise,
     parse,
     score_brackets,
 )
-from annotated_transformer.translation.repair import is_well_formed, tree_of
-from annotated_transformer.translation.trees import Tree, clean, read_trees
+from annotated_transformer.translation.repair import tree_of
+from annotated_transformer.translation.trees import Tree, read_trees
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
+from benchmarks.paper.constrained import WellFormed
+from benchmarks.paper.grammar import PCFG, parse_with_grammar
 from benchmarks.record import add_run, command_line, read_runs
 
 FILE, PLACE = "treebank/ptb-wsj-sample.mrg.gz", "paper/parsing.jsonl"
@@ -77,6 +78,17 @@ OWN = {
     "Time flies like an arrow.": "NN VBZ IN DT NN .",
 }
 Phrases = dict[tuple[str, str], list[Tree]]
+
+
+def clean(tree: Tree) -> Tree | None:
+    """Without functional tags, traces, and constituents that are then empty.
+
+    None if nothing is left.
+    """
+    if tree.word:
+        return None if tree.label == "-NONE-" else tree
+    children = tuple(kept for child in tree.children if (kept := clean(child)))
+    return Tree(re.split(r"[-=|]", tree.label)[0], children) if children else None
 
 
 def treebank() -> list[Tree]:
@@ -149,6 +161,11 @@ def trained(
             ),
         },
     )
+
+
+def is_well_formed(tokens: Sequence[str], leaves: Sequence[Tree]) -> bool:
+    """Whether tokens are a tree over this sentence, with nothing to repair."""
+    return linearise(tree_of(tokens, leaves)) == list(tokens)
 
 
 def by_transformer(

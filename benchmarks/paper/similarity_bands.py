@@ -19,10 +19,10 @@ from itertools import zip_longest
 from sacrebleu.metrics import BLEU
 
 from annotated_transformer.decoding.options import SearchOptions
-from annotated_transformer.translation.significance import compare
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, sides
 from benchmarks.record import command_line, save
+from benchmarks.significance import compare
 
 BANDS = (0.0, 0.35, 0.5, 0.65, 1.01)
 SETTINGS = {"as shipped": SearchOptions(), "chosen": SearchOptions(4, 1.0)}

@@ -35,10 +35,10 @@ from annotated_transformer.decoding.search import Hypothesis
 from annotated_transformer.files import read_json
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
 from annotated_transformer.interop.onnx import export_onnx
-from annotated_transformer.translation.significance import compare
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, in_turn, medians, sides
 from benchmarks.record import ROOT, command_line, save
+from benchmarks.significance import compare
 
 TIMED, ROUNDS, AT_ONCE, COMPARED, FORCED, REQUESTS = 64, 2, 64, 256, 50, 256
 GREEDY = SearchOptions(beam_size=1)

@@ -2,18 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..cache import Cache
-from ..decoding.step_model import StepModel
-from ..model.config import BOS, EOS
-
-if TYPE_CHECKING:
-    from .parsing import TreeVocabulary
+from annotated_transformer.cache import Cache
+from annotated_transformer.decoding.step_model import StepModel
+from annotated_transformer.model.config import BOS, EOS
+from annotated_transformer.translation.parsing import TreeVocabulary
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class WellFormed:
     limit of length can leave a bracket open.
     """
 
-    def __init__(self, model: StepModel, vocabulary: "TreeVocabulary"):
+    def __init__(self, model: StepModel, vocabulary: TreeVocabulary):
         self.model, self.config, self.training = model, model.config, model.training
         self.tokens, self.ids = vocabulary.tokens, vocabulary.ids
         pieces = list(enumerate(self.tokens))
@@ -60,7 +57,7 @@ class WellFormed:
         return Cache(inner=inner, sentences=sentences, written=written)
 
     def step(
-        self, tokens: Int[Tensor, "rows"], cache: Cache
+        self, tokens: Int[Tensor, " rows"], cache: Cache
     ) -> Float[Tensor, "rows vocab"]:
         """As `StepModel`; −∞ for what can't come next."""
         read = zip(cache.written, tokens.tolist(), strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .trees import Tree
+from annotated_transformer.translation.trees import Tree
 
 
 def binary_rules(

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest, Result
 
-from ..errors import UserError
-from .bleu import sentence_statistics, swap_differences, tokenize_13a
-from .references import reference_files
+from annotated_transformer.errors import UserError
+from annotated_transformer.translation.bleu import (
+    sentence_statistics,
+    swap_differences,
+    tokenize_13a,
+)
+from annotated_transformer.translation.references import reference_files
 
 
 @dataclass(frozen=True)
