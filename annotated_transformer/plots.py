@@ -291,23 +291,17 @@ def training_curves(records: Sequence[dict[str, Any]]) -> Figure:
         sharex=True,
         height_ratios=[3, 1],
     )
-    for event, name, style in (
-        ("update", "training", "-"),
-        ("validation", "validation", "o--"),
-    ):
-        chosen = [record for record in records if record["event"] == event]
-        colour = COLOURS["blue"] if event == "update" else COLOURS["vermillion"]
-        steps, losses = [r["step"] for r in chosen], [r["loss"] for r in chosen]
-        upper.plot(steps, losses, style, color=colour, markersize=4, label=name)
-    updates = [record for record in records if record["event"] == "update"]
-    lower.plot(
-        [r["step"] for r in updates], [r["lr"] for r in updates], color=COLOURS["green"]
-    )
+
+    def curve(event: str, field: str) -> dict[float, float]:
+        chosen = [each for each in records if each["event"] == event]
+        return {float(each["step"]): each[field] for each in chosen}
+
+    losses = {"training": curve("update", "loss")}
+    losses["validation"] = curve("validation", "loss")
+    plot_curves(upper, losses, markers=" o")  # a dot for each validation
+    plot_curves(lower, {"rate": curve("update", "lr")}, markers="")
     upper.set(ylabel="loss per token, nats")
     lower.set(xlabel="update", ylabel="rate")
-    upper.legend(frameon=False)
-    for ax in (upper, lower):
-        house_style(ax)
     return figure
 
 

@@ -28,7 +28,8 @@ class PretrainedModel:
     """A trained model with all that it takes to use it.
 
     A class has its `config_class` and `model_class`, `read_files` and `files` if more
-    lies beside the weights than config.json, and a record that `model_types` names.
+    lies beside the weights than config.json, `evaluate(data, root)` if its type is to
+    have that command, and a record that `model_types` names.
     """
 
     config_class: ClassVar[Any]
@@ -161,19 +162,6 @@ class PretrainedModel:
             return api.upload_folder(
                 repo_id=repository, folder_path=folder, revision=revision
             )
-
-    def evaluate(
-        self, data: str | Path = "", root: str | Path | None = None
-    ) -> dict[str, Any]:
-        """Figures on data that it hasn't seen, by name: numbers, or rows of a table.
-
-        `data` is a named data set or a path, as in training; `root` is where named ones
-        are kept. Raises: UserError for data of another type.
-        """
-        raise UserError(
-            f"a model of type {self.config.model_type!r} isn't measured on data by its "
-            "name: the command evaluate scores translations"
-        )
 
     def to(self: PretrainedT, device: str | torch.device) -> PretrainedT:
         """Move the model to a device; returns itself. Raises: UserError."""

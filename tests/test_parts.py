@@ -41,11 +41,9 @@ from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.sentence_pairs import (
-    paper_schedule,
-    train_translation,
-)
+from annotated_transformer.training.sentence_pairs import paper_schedule
 from benchmarks.after.decay import decaying_adam, falling_cosine
+from benchmarks.train import train_translation
 
 TOGETHER = (
     "pre-norm",

@@ -18,8 +18,8 @@ from annotated_transformer.training.checkpoint import load_checkpoint, save_mode
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.sentence_pairs import train_translation
 from annotated_transformer.translation.recurrent_translator import RecurrentConfig
+from benchmarks.train import train_translation
 
 TEXTS = phrasebook("en", "de", "train", 300)
 SETTINGS = TrainingConfig(steps=8, batch_tokens=256, warmup=4)

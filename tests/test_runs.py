@@ -18,7 +18,7 @@ from annotated_transformer.training import run as runs
 from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.distributed import World
 from annotated_transformer.training.run import Run, fit, start_run
-from annotated_transformer.training.task import train_task
+from benchmarks.train import train_task
 
 WEIGHTS = "model.safetensors"
 

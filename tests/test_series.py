@@ -30,7 +30,7 @@ from annotated_transformer.after.series import (
 )
 from annotated_transformer.data.series import Series
 from annotated_transformer.training.checkpoint import save_model
-from annotated_transformer.training.task import train_task
+from benchmarks.train import train_task
 
 SMALL = SeriesConfig(
     N=1, d_model=16, d_ff=32, h=2, dropout=0.0, context=24, patch=6, horizon=6

@@ -1,4 +1,4 @@
-"""`evaluate`: a model's translations of a test set, or a file's, and their scores."""
+"""`evaluate`: a model's translations of a test set, and their scores."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..data.text_files import read_lines
 from ..errors import UserError
 from ..model_names import SHIPPED
 from .loading import open_translator
@@ -22,10 +21,6 @@ Pairs = Iterable[tuple[str, str]]
 File = Path | None
 Source = Annotated[File, typer.Option(help="Your own source, instead of a corpus.")]
 Reference = Annotated[File, typer.Option(help="Its reference translations.")]
-HypothesisFile = Annotated[
-    File,
-    typer.Option(help="Score this output file against --reference; no model is used."),
-]
 Language = Annotated[
     str | None,
     typer.Option(
@@ -49,7 +44,6 @@ def evaluate(
     split: CorpusSplit = "test",
     source: Source = None,
     reference: Reference = None,
-    hypothesis: HypothesisFile = None,
     language: Language = None,
     limit: Limit = None,
     save: Save = None,
@@ -62,35 +56,17 @@ def evaluate(
     """Translate a test set and score it: BLEU by each convention, chrF, and the share
     that is exactly right.
 
-    **Examples**
+    **Example**
 
     `annotated-transformer evaluate --corpus multi30k --split val -m averaged`
-
-    `annotated-transformer evaluate --hypothesis out.de --reference test.de`
-    `--language de`
     """
     validate_language(language)
-    reads = [source, reference, hypothesis, *files_of(model)]
-    validate_outputs(save, record, reads=reads)
-    if hypothesis:
-        validate_unused({"corpus": corpus, "source": source} | search | compute)
-        outputs, references = read_output(hypothesis, reference, language, limit)
-    else:
-        translator = open_translator(model, **compute)
-        pairs = test_pairs(translator, corpus, split, source, reference, root)
-        outputs, references = translations(translator, islice(pairs, limit), search)
-        language = language or translator.tokenizer.tgt_lang
-    write_scores(outputs, references, str(language), save, record)
-
-
-def validate_unused(options: Options) -> None:
-    """Raises: UserError for an option about how to translate, beside --hypothesis."""
-    usual = {name: default for name, (_, default) in (BEAM | COMPUTE).items()}
-    for name, value in options.items():
-        if value != usual.get(name):
-            raise UserError(
-                f"--hypothesis is scored as it is: leave out --{name.replace('_', '-')}"
-            )
+    validate_outputs(save, record, reads=[source, reference, *files_of(model)])
+    translator = open_translator(model, **compute)
+    pairs = test_pairs(translator, corpus, split, source, reference, root)
+    outputs, references = translations(translator, islice(pairs, limit), search)
+    language = language or translator.tokenizer.tgt_lang
+    write_scores(outputs, references, language, save, record)
 
 
 def validate_language(language: str | None) -> None:
@@ -99,27 +75,6 @@ def validate_language(language: str | None) -> None:
 
     if language is not None and language not in locale_identifiers():
         raise UserError(f"unknown language {language!r}: write a code such as en or de")
-
-
-def read_output(
-    hypothesis: Path, reference: Path | None, language: str | None, limit: int | None
-) -> tuple[list[str], list[str]]:
-    """The lines of an output file and of its references, white space made even.
-
-    Raises: UserError for a blank reference, or without references or a language.
-    """
-    if reference is None or language is None:
-        raise UserError("--hypothesis needs --reference and --language too")
-    outputs, references = (
-        [" ".join(line.split()) for line in islice(read_lines(path), limit)]
-        for path in (hypothesis, reference)
-    )
-    if "" in references:
-        raise UserError(
-            f"{reference}, line {references.index('') + 1} is blank: remove it from "
-            "both files"
-        )
-    return outputs, references
 
 
 def test_pairs(

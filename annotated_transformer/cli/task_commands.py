@@ -34,7 +34,8 @@ def commands_of(name: str) -> dict[str, Any]:
     """The commands of a model type by their names."""
     kind, group = model_type(name), typer.Typer(**MARKUP)
     add_train(group, kind)
-    add_evaluate(group, kind)
+    if hasattr(kind.model, "evaluate"):
+        add_evaluate(group, kind)
     for command, function in kind.commands.items():
         trains = "training" in signature(function).parameters
         (add_fine_tuning if trains else add_use)(group, kind, command, function)

@@ -70,19 +70,6 @@ class RunConfig:
         """The fields as plain JSON values."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Any:
-        """Settings from `to_dict`'s values.
-
-        Raises: UserError naming an unknown field and the nearest one.
-        """
-        names = [each.name for each in fields(cls)]
-        for name in values:
-            if name not in names:
-                remedy = nearest(name, names)
-                raise UserError(f"unknown training setting {name!r}: {remedy}")
-        return cls(**values)
-
 
 CHOICES = {"precision": ("auto", "fp32", "bf16"), "select": ("average", "best")}
 

@@ -23,10 +23,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..devices import find_device, keep_freed_memory
 from ..errors import UserError
-from ..model.costs import flops
 from ..model.layers import DecoderLayer, EncoderLayer
 from .config import RunConfig
-from .recipes import Recipe
 from .trainer import accumulate_gradient
 
 
@@ -280,14 +278,3 @@ def report_failure_once(own: float = 2.0, others: float = 10.0) -> Iterator[None
             notify_launcher(error, line)
             time.sleep(own if os.environ.get("LOCAL_RANK", "0") != "0" else 0)
         raise UserError(line) from error
-
-
-def flops_of_update(plan: Recipe, length: int = 25) -> int:
-    """Floating-point operations of one update, all devices together, for full batches
-    of sentences of this length.
-    """
-    return (
-        sum(flops(plan.architecture, length, length))
-        * plan.training.batch_tokens
-        // length
-    )

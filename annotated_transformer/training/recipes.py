@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ..errors import UserError, nearest
+from ..errors import UserError, check_integer, nearest
 from ..model.config import BOS, EOS, PAD, TransformerConfig, preset
 from .config import TrainingConfig
 
@@ -42,11 +42,7 @@ class Recipe:
                     f"max_tokens is {self.max_tokens}: it must be at least 1 and at "
                     f"most {name}, {limit}"
                 )
-        if not 1 <= self.vocab_size <= 2**24:
-            raise UserError(
-                f"vocab_size is {self.vocab_size}: it must be at least 1 and at most "
-                f"{2**24}"
-            )
+        check_integer(self, "vocab_size", below=2**24)
         if not 0 <= self.bpe_dropout <= 1:
             raise UserError(
                 f"bpe_dropout is {self.bpe_dropout}: it is a probability, from 0 to 1"

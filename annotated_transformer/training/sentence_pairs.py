@@ -1,18 +1,15 @@
 """Training on sentence pairs: their batches, the paper's rate, the validation loss."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch
 from ..data.batching import collate, token_batches
-from ..data.stream import batches
 from ..data.tokenized_pairs import TokenizedPairs
 from .config import TrainingConfig
 from .schedule import noam, peak_factor
-from .trainer import train
-from .update import Update
 
 
 @torch.no_grad()
@@ -43,22 +40,3 @@ def paper_schedule(config: TrainingConfig, d_model: int) -> Callable[[int], floa
     peak, warmup = config.peak, config.warmup
     factor = peak_factor(peak, d_model, warmup) if peak else config.lr_factor
     return lambda step: noam(step, d_model, warmup, factor)
-
-
-def train_translation(
-    objective: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    pairs: TokenizedPairs,
-    config: TrainingConfig,
-    start: tuple[int, tuple[int, int]] = (0, (0, 0)),
-    schedule: Callable[[int], float] | None = None,
-) -> Iterator[Update]:
-    """`train` on sentence pairs, at the rate of equation (3) unless another is given.
-
-    `start` is the step and the position of the last update made, from which to go on.
-    """
-    start_step, position = start
-    max_tokens = config.batch_tokens // config.micro_batches
-    source = batches(pairs, max_tokens, config.seed, position)
-    schedule = schedule or paper_schedule(config, objective.model.config.d_model)
-    return train(objective, source, optimizer, schedule, config, start_step)

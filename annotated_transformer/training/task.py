@@ -1,8 +1,6 @@
 """What a model type brings to a run: model, loss, data, optimizer and validation."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
@@ -12,9 +10,7 @@ from torch import Tensor, nn
 
 from .checkpoint import Savable
 from .config import RunConfig
-from .meter import check_finite
 from .schedule import cosine
-from .trainer import train
 
 Position = tuple[int, int]  # epoch, and how many of its batches are taken
 SummedLoss = Callable[[Any], float]  # of a batch, over all processes
@@ -149,29 +145,3 @@ class Task:
         config: Any = self.model.config
         size = f"{config.model_type}, {count:,} parameters"
         return f"{type(self).__name__}({size}, {self.config.steps:,} updates)"
-
-
-def train_task(task: Task) -> Iterator[dict[str, float]]:
-    """Train without a folder: every `save_every` updates, and after the last, yield the
-    step, the mean loss since the last time as "train", and what validation finds.
-
-    At the end the model has the weights of the best validation, if these are wanted.
-    """
-    config, model, best, kept = task.config, task.model, math.inf, {}
-    loop = task.objective, task.batches((0, 0)), task.optimizer(), task.schedule
-    losses, tokens = [], 0
-    for update in train(*loop, config):
-        losses.append(update.loss)
-        tokens += update.tokens
-        if update.step % config.save_every and update.step < config.steps:
-            continue
-        mean, losses, tokens = torch.stack(losses).sum().item() / tokens, [], 0
-        task.objective.eval()
-        figures = task.evaluate()
-        if check_finite(figures["loss"], update.step) < best:
-            best = figures["loss"]
-            kept = deepcopy(model.state_dict())
-        yield {"step": update.step, "train": mean, **figures}
-    if config.select == "best":
-        model.load_state_dict(kept)
-    model.eval()

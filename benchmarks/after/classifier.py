@@ -51,9 +51,9 @@ from annotated_transformer.devices import find_device
 from annotated_transformer.model.attention import padding_mask
 from annotated_transformer.model.config import EOS, PAD
 from annotated_transformer.training.held_out import class_metrics
-from annotated_transformer.training.task import train_task
 from benchmarks.after.tuning import Case, once, search
 from benchmarks.record import command_line
+from benchmarks.train import train_task
 
 PLACE, EPOCHS, SEEDS = "after/classifier.jsonl", 4, (1, 2, 3)
 NETWORKS = ("learned", "plain", "none")

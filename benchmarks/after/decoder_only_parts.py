@@ -30,7 +30,6 @@ from annotated_transformer.after.text_generation import (
 )
 from annotated_transformer.data.text_tokenizer import characters
 from annotated_transformer.data.texts import load_text
-from annotated_transformer.training.task import train_task
 from benchmarks.after.since_2017 import (
     PARTS,
     PLACE,
@@ -40,6 +39,7 @@ from benchmarks.after.since_2017 import (
 )
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.record import command_line
+from benchmarks.train import train_task
 
 UPDATES = 300
 SIZES = LanguageModelConfig(N=4, d_model=128, d_ff=512, h=4, max_length=64)

@@ -40,16 +40,14 @@ from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.recipes import Recipe, recipe
 from annotated_transformer.training.schedule import adam
-from annotated_transformer.training.sentence_pairs import (
-    train_translation,
-    validation_loss,
-)
+from annotated_transformer.training.sentence_pairs import validation_loss
 from annotated_transformer.training.update import seed_update
 from annotated_transformer.translation.prepared_data import prepare_data
 from annotated_transformer.translation.translator import Translator
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.measure import bleu, sides
 from benchmarks.record import command_line, save
+from benchmarks.train import train_translation
 
 PLACE, ABOUT = "after/distillation.jsonl", "after/distillation.json"
 TEACHER, FOLDER = "tatoeba-en-de", Path("runs/distillation")

@@ -38,8 +38,8 @@ from annotated_transformer.after.masked_texts import (
 from annotated_transformer.data.batching import pad_rows
 from annotated_transformer.data.phrasebook_slots import SLOTS, say
 from annotated_transformer.model.config import UNK
-from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, save, save_line
+from benchmarks.train import train_task
 
 PLACE, GAPS, SEEDS = "after/hidden-words.json", "after/gaps.json", (1, 2, 3)
 LANGUAGES = "en de fr es it nl".split()

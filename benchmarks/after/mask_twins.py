@@ -30,8 +30,8 @@ from annotated_transformer.after.text_generation import (
 )
 from annotated_transformer.data.text_tokenizer import TextTokenizer, characters
 from annotated_transformer.data.texts import load_text
-from annotated_transformer.training.task import train_task
 from benchmarks.record import command_line, save
+from benchmarks.train import train_task
 
 PLACE, SEEDS, GIVEN = "after/mask-twins.json", (1, 2, 3), 16
 CONFIG = LanguageModelConfig(N=2, d_model=64, d_ff=256, vocab_size=65, max_length=32)

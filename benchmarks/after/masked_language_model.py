@@ -65,9 +65,9 @@ from annotated_transformer.devices import find_device
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import PAD
 from annotated_transformer.training.run import fit, start_run
-from annotated_transformer.training.task import train_task
 from benchmarks.after.shards import Run, add, matching, origins, plain, read
 from benchmarks.record import ROOT, command_line, save
+from benchmarks.train import train_task
 
 PLACE, RUNS = "after/masked-language-model.json", ROOT / "runs/masked"
 PACKAGES = "tokenizers", "scikit-learn"

@@ -25,9 +25,9 @@ from annotated_transformer.after.text_generation import (
 )
 from annotated_transformer.data.text_tokenizer import byte_pairs
 from annotated_transformer.data.texts import load_text
-from annotated_transformer.training.task import train_task
 from benchmarks.after.mask_twins import CONFIG, TRAINING
 from benchmarks.record import command_line, save, save_line
+from benchmarks.train import train_task
 
 PLACE, NEXT = "after/byte-pairs.json", "after/next-token.json"
 VOCABULARY, SEED, PROMPTS = 1_000, 1, ("Give me my", "Wherefore art")

@@ -45,8 +45,8 @@ from annotated_transformer.data.series import Series, ett
 from annotated_transformer.devices import find_device
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.layers import AddNorm
-from annotated_transformer.training.task import train_task
 from benchmarks.record import add_run, command_line, read_runs
+from benchmarks.train import train_task
 
 RECORD = "after/series.jsonl"
 LAYER_NORM, BATCH_NORM = "Transformer", "Transformer, batch norm"

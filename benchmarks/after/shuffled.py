@@ -32,9 +32,9 @@ from annotated_transformer.after.vision import (
 )
 from annotated_transformer.data.images import ImageSet
 from annotated_transformer.model.transformer import initialise
-from annotated_transformer.training.task import train_task
 from benchmarks.after.vision import Grey
 from benchmarks.record import command_line, save_line
+from benchmarks.train import train_task
 
 PLACE = "after/shuffled.json"
 CONFIG = VisionConfig(N=2, d_model=32, d_ff=64, height=8, width=8, patch=2)

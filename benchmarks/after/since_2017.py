@@ -46,7 +46,6 @@ from annotated_transformer.training.recipes import Recipe
 from annotated_transformer.training.schedule import adam
 from annotated_transformer.training.sentence_pairs import (
     paper_schedule,
-    train_translation,
     validation_loss,
 )
 from annotated_transformer.training.update import seed_update
@@ -57,6 +56,7 @@ from benchmarks.after.decay import decaying_adam, falling_cosine
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.measure import LOWER_13A, bleu, sides
 from benchmarks.record import command_line
+from benchmarks.train import train_translation
 
 PLACE = "after/since_2017.jsonl"
 DATA = Path("runs/since_2017/data")

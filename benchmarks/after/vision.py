@@ -37,9 +37,9 @@ from annotated_transformer.after.vision import (
 from annotated_transformer.data.images import ImageSet, mnist
 from annotated_transformer.devices import find_device
 from annotated_transformer.model.transformer import initialise
-from annotated_transformer.training.task import train_task
 from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.record import add_run, command_line, read_runs
+from benchmarks.train import train_task
 
 PLACE = "after/vision.jsonl"
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)

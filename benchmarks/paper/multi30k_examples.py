@@ -30,11 +30,11 @@ from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.sentence_pairs import train_translation
 from annotated_transformer.translation.bleu import bleu
 from annotated_transformer.translation.scores import scores
 from benchmarks.measure import sides
 from benchmarks.record import command_line, save
+from benchmarks.train import train_translation
 
 PLACE = "runs/multi30k-examples"
 SPLIT, CONVENTION = "test_2016_flickr", "BLEU Moses, lower-cased"

@@ -44,10 +44,7 @@ from annotated_transformer.performance.decoding import fast
 from annotated_transformer.performance.update import fast_training
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.sentence_pairs import (
-    train_translation,
-    validation_loss,
-)
+from annotated_transformer.training.sentence_pairs import validation_loss
 from annotated_transformer.translation.parsing import (
     TreeVocabulary,
     linearise,
@@ -60,6 +57,7 @@ from benchmarks.after.studies import TUNING_SEED, Case, Study, run_missing
 from benchmarks.paper.constrained import WellFormed
 from benchmarks.paper.grammar import PCFG, parse_with_grammar
 from benchmarks.record import add_run, command_line, read_runs
+from benchmarks.train import train_translation
 
 FILE, PLACE = "treebank/ptb-wsj-sample.mrg.gz", "paper/parsing.jsonl"
 TRAINING, VALIDATION, WARMUP, D_MODEL = 3_314, 300, 200, 128

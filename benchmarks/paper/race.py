@@ -38,10 +38,10 @@ from annotated_transformer.training.checkpoint import save_model
 from annotated_transformer.training.config import TrainingConfig
 from annotated_transformer.training.loss import Objective
 from annotated_transformer.training.schedule import adam, peak_factor
-from annotated_transformer.training.sentence_pairs import train_translation
 from annotated_transformer.training.update import Update
 from annotated_transformer.translation.recurrent_translator import RecurrentConfig
 from benchmarks.record import command_line, save
+from benchmarks.train import train_translation
 
 VOCABULARY, TOKENS, WARMUP, DROPOUT, EVERY = 2_000, 1_024, 60, 0.1, 120
 PEAKS = (0.002, 0.004, 0.008, 0.016, 0.032)
