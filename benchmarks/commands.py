@@ -26,12 +26,12 @@ from benchmarks.training.own_text import run, write_sides
 PLACE = "commands.json"
 MOST = 14  # lines of a sample; what is left out is told
 SMALL = "--set N=1 --set d_model=32 --set d_ff=64 --set h=4"
-SHORT = f"{SMALL} --set steps=100 --set save_every=50"
+SHORT = f"{SMALL} --set steps=600 --set save_every=300"
 WEEKS = "--set context=28 --set patch=7 --set horizon=7"
 SESSION = f"""
 split phrases.en phrases.de --out own --held-out 100
 doctor own/train --src en --tgt de
-train own/train --valid own/valid --src en --tgt de --recipe phrasebook --set steps=200
+train own/train --valid own/valid --src en --tgt de --recipe phrasebook --set steps=400
 translate "Break a leg!" --show-confidence
 score "March 3" "3. März"
 evaluate -m runs/train --source own/test.en --reference own/test.de
@@ -46,7 +46,7 @@ export marian -o marian
 import marian -o imported
 export ctranslate2 -o small --quantization int8
 export onnx -o graphs
-classifier train texts.tsv --out runs/texts {SMALL} --set epochs=2
+classifier train texts.tsv --out runs/texts {SMALL} --set epochs=20
 classifier evaluate runs/texts texts.tsv
 classifier predict runs/texts "the twenty-first of March"
 language-model train phrases.en --out runs/writer {SHORT}
@@ -55,7 +55,7 @@ language-model generate runs/writer "the twenty" --length 30 --seed 1
 masked-language-model train phrases.en --out runs/filler {SHORT} --set vocab_size=300
 masked-language-model evaluate runs/filler phrases.en
 masked-language-model fill runs/filler "the [MASK] of March"
-masked-language-model fine-tune runs/filler texts.tsv --out runs/tuned --set epochs=1
+masked-language-model fine-tune runs/filler texts.tsv --out runs/tuned --set epochs=10
 vision train mnist --out runs/digits {SMALL} --set epochs=1
 vision evaluate runs/digits mnist
 vision predict runs/digits digit.png

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,12 +11,15 @@ from configparser import ConfigParser
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from typer.main import get_command
 
 import annotated_transformer
+from annotated_transformer.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "tools")]
@@ -326,7 +330,24 @@ def test_the_reference_lists_every_command_with_its_options():
     for command in ("train", "translate", "info", "export onnx", "series forecast"):
         assert f"## `{command}`" in text
     assert "`--beam-size`" in text
+    headings = re.findall(r"^## `(.+)`$", text, re.M)
+    groups = {
+        each
+        for each in headings
+        for other in headings
+        if other[: len(each) + 1] == f"{each} "
+    }
+    assert [n for n in headings if n not in groups and not api_pages.sample_of(n)] == []
     assert "object at 0x" not in text and str(ROOT) not in text
+
+
+def test_todays_command_line_takes_every_sample():
+    """By name and options; nothing is run."""
+    for sample in api_pages.samples():
+        command, words = get_command(app), shlex.split(sample["command"])
+        while isinstance(command, click.Group):
+            command = command.get_command(None, words.pop(0))
+        assert command.make_context("sample", words)
 
 
 def test_the_first_use_of_a_term_leads_to_the_glossary():

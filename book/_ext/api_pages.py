@@ -5,7 +5,9 @@ module or of a subpackage's; for `% names NAME` a package's lazy names; for
 
 import ast
 import inspect
+import json
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -125,7 +127,24 @@ def command_entry(name: str, command: Command) -> str:
         rows.append(f"| `{option}` | {meaning} |")
     table = "\n".join(rows) if command.params else ""
     about = inspect.cleandoc(command.help or "")
-    return f"## `{name}`\n\n{about}\n\n{table}\n"
+    return f"## `{name}`\n\n{about}\n\n{table}\n\n{sample_of(name)}\n"
+
+
+@cache
+def samples() -> list[dict[str, Any]]:
+    """The commands of results/commands.json, each with what it printed."""
+    return json.loads((ROOT / "results" / "commands.json").read_text("utf-8"))[
+        "samples"
+    ]
+
+
+def sample_of(name: str) -> str:
+    """The first sample of a command, as on a terminal; none of a group's."""
+    for sample in samples():
+        if sample["command"].startswith(f"{name} ") or sample["command"] == name:
+            lines = [f"$ annotated-transformer {sample['command']}", *sample["printed"]]
+            return "\n".join(["```text", *lines, "```"])
+    return ""
 
 
 def commands(match: re.Match) -> str:
