@@ -111,13 +111,6 @@ def pairs() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def by_beam(page_file, pairs) -> list[dict]:
-    """The script's translations of the 500 sources, with a beam of four."""
-    options = {"size": 4, "alpha": 0.6}
-    return in_node(page_file, [{"text": s, "options": options} for s, _ in pairs])
-
-
-@pytest.fixture(scope="module")
 def random_folder(tmp_path_factory, pairs) -> Path:
     """An untrained model of odd sizes, where no two numbers are the same."""
     tokenizer = train_tokenizer(pairs, "en", "de", 203, lowercase=True)
@@ -303,15 +296,19 @@ def in_python(model: Transformer, rows: list[list[int]], **options) -> list:
 
 
 @needs_node
+@pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.slow)])
 def test_translations_are_those_of_the_same_weights_in_python(
-    page_model, page_file, by_beam, pairs
+    page_model, page_file, pairs, count
 ):
     """And a beam of one is greedy search."""
     model, tokenizer = page_model
-    rows = tokenizer.encode_source([source for source, _ in pairs])
-    check_equal(by_beam, in_python(model, rows))
-    jobs = [{"ids": row, "options": {"size": 1, "alpha": 0}} for row in rows[:100]]
-    check_equal(in_node(page_file, jobs), greedy(model, pad_rows(rows[:100], CPU)))
+    rows = tokenizer.encode_source([source for source, _ in pairs[:count]])
+    for options, expected in [
+        ({"size": 4, "alpha": 0.6}, in_python(model, rows)),
+        ({"size": 1, "alpha": 0}, greedy(model, pad_rows(rows, CPU))),
+    ]:
+        jobs = [{"ids": row, "options": options} for row in rows]
+        check_equal(in_node(page_file, jobs), expected)
 
 
 @needs_node
@@ -451,7 +448,7 @@ SWITCHES = {
 def test_a_switch_is_the_same_ablation_in_python(name, page_model, page_file, pairs):
     switches, change = SWITCHES[name]
     model, tokenizer = copy.deepcopy(page_model[0]), page_model[1]
-    sources, targets = zip(*pairs[:20], strict=True)
+    sources, targets = zip(*pairs[:10], strict=True)
     rows = tokenizer.encode_source(list(sources))
     answers = tokenizer.encode_target(list(targets))
     as_trained = in_python(model, rows)
@@ -467,7 +464,7 @@ def test_a_switch_is_the_same_ablation_in_python(name, page_model, page_file, pa
     jobs = [{"ids": row, "options": options, "switches": switches} for row in rows]
     found, expected = in_node(page_file, jobs), in_python(model, rows)
     same = [f["tokens"] == e.tokens for f, e in zip(found, expected, strict=True)]
-    assert sum(same) >= 19
+    assert sum(same) >= len(same) - 1
     changed = [e.score != t.score for e, t in zip(expected, as_trained, strict=True)]
     assert all(changed)
 
@@ -547,7 +544,7 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(page, place, ser
 @needs_page
 def test_chromium_translates_as_node_and_python_do(window, page_model, pairs):
     model, tokenizer = page_model
-    sources = [source for source, _ in pairs[:100]]
+    sources = [source for source, _ in pairs[:40]]
     rows = tokenizer.encode_source(sources)
     options = {"size": 4, "alpha": 0.6}
     jobs = [{"text": source, "options": options} for source in sources]
