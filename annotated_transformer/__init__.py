@@ -129,8 +129,6 @@ _HOMES = {
     "verify": "files",
 }
 
-__all__ = ["__version__", *_HOMES]
-
 
 def __getattr__(name: str) -> Any:
     """Import a name from its module and keep it here."""

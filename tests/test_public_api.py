@@ -1,6 +1,7 @@
 """The public API: its names, and what `load` opens."""
 
 import ast
+import pydoc
 import shutil
 import subprocess
 import sys
@@ -38,12 +39,18 @@ def test_the_import_takes_no_torch():
 
 
 def test_every_name_is_there():
-    listed = set(annotated_transformer.__all__)
+    listed = {*annotated_transformer._HOMES, "__version__"}
     assert listed <= set(dir(annotated_transformer))
     for name in listed:
         assert getattr(annotated_transformer, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Transformers'"):
         _ = annotated_transformer.Transformers
+
+
+def test_help_is_short_enough_to_read():
+    """The page at its head, and no class in full, as `__all__` would have it."""
+    words = pydoc.render_doc(annotated_transformer, renderer=pydoc.plaintext)
+    assert "Train one of six model types" in words and len(words.splitlines()) < 130
 
 
 def test_type_checkers_see_the_same_names():

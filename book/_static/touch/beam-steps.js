@@ -69,7 +69,7 @@
         this.number("step");
         const here = nodes.filter((node) => node.step === step), done = ended(nodes, step);
         const row = (node, ...cells) => `<tr><th scope="row">${escaped(node.text || "(nothing)")}</th>${cells.map((each) => `<td class="number">${each}</td>`).join("")}</tr>`;
-        this.querySelector(".grows").innerHTML = `<caption>Candidates of step ${step}</caption><tr><th scope="col">so far</th><th scope="col">log P</th><th scope="col"></th></tr>`
+        this.querySelector(".grows").innerHTML = `<caption>Candidates of step ${step}</caption><tr><th scope="col">so far</th><th scope="col">log P</th><th scope="col">what becomes of it</th></tr>`
           + here.map((node) => row(node, signed(node.total), STATES[node.state])).join("");
         this.querySelector(".ends").innerHTML = done.length ? `<caption>Ended, by score</caption><tr><th scope="col">sentence</th><th scope="col">log P</th><th scope="col">score</th></tr>`
           + done.slice(0, 4).map((node) => row(node, signed(node.total), signed(node.score))).join("") : "";
