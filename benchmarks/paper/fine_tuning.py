@@ -10,8 +10,8 @@ checkpoints are averaged. BLEU (13a, as it is written) is of test_2016_flickr, w
 beam of 4 and α = 1, as the model's card has it. About an hour and a quarter on one
 quiet core; each run is recorded with its commit when it is done, so that the command
 may be stopped and started again. The corpus is downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds it. Writes results/paper/fine-
-tuning.json, for nbs/translation/own_text.ipynb.
+ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
+Writes results/paper/fine-tuning.json, for nbs/translation/own_text.ipynb.
 """
 
 import tempfile
