@@ -35,6 +35,11 @@ MENDS = [
     ),
     # A corner of a table that says nothing heads no column.
     (r"<th([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
+    # What has this class the theme's script gives to the Tab key, where it scrolls.
+    (
+        r'<div class="pst-scrollable-table-container">',
+        '<div class="pst-scrollable-table-container jp-RenderedHTMLCommon">',
+    ),
     # The lines of a signature are no list of definitions.
     (
         r"<dl>(\s*<dd>(?:(?!</dl>).)*?)</dl>",

@@ -32,7 +32,7 @@
         box.innerHTML = `<form class="controls"><label>English <input type="text" name="source"></label><button>translate</button><button type="button" name="all">all heads on</button></form>
           <div class="grids">${NAMES.map(grid).join("")}</div>
           <p class="told" role="status"></p>
-          <p class="hint">With one head off, this sentence’s translations are recorded; for more, or a sentence of your own, the page loads the model, 8 MB.</p>`;
+          <p class="hint">The arrow keys go from head to head. With one head off, this sentence’s translations are recorded; for more, or a sentence of your own, the page loads the model, 8 MB.</p>`;
         this.append(box);
         this.querySelector("[name=source]").value = source;
         this.querySelector("form").addEventListener("submit", (event) => { event.preventDefault(); this.run(); });
@@ -41,7 +41,22 @@
           this.run();
         });
         this.querySelector(".grids").addEventListener("change", () => this.run());
+        for (const table of this.querySelectorAll("table")) this.within(table);
         this.run();
+      }
+
+      // A table is one stop of the Tab key; the arrow keys go on within it.
+      within(table) {
+        const all = [...table.querySelectorAll("input")];
+        for (const each of all.slice(1)) each.tabIndex = -1;
+        table.addEventListener("keydown", (event) => {
+          const rows = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: HEADS.length, ArrowUp: -HEADS.length };
+          const next = all[all.indexOf(event.target) + rows[event.key]];
+          if (!next) return;
+          event.preventDefault();
+          [event.target.tabIndex, next.tabIndex] = [-1, 0];
+          next.focus();
+        });
       }
 
       boxes() { return [...this.querySelectorAll("[type=checkbox]")]; }
