@@ -1121,7 +1121,10 @@ def test_heads_are_turned_off(near):
     assert told(window, "head-switch") == whole
     box = "document.querySelector('head-switch [value=\"encoder.2.2\"]')"
     assert window.run(f"{box}.ariaLabel") == "encoder, layer 3, head 3"
-    window.run(f"{box}.focus()")
+    window.run("document.querySelector('head-switch [type=checkbox]').focus()")
+    for key in ("ArrowDown", "ArrowRight", "ArrowDown", "ArrowRight"):
+        press(window, key)
+    assert window.run("document.activeElement.value") == "encoder.2.2"
     press(window, " ")
     mended = "Without encoder 3.3: Sie nahm ihren Mantel ab, weil er nass war."
     window.wait(f"{told_of('head-switch')}.includes({json.dumps(mended)})")
