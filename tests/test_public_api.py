@@ -1,17 +1,23 @@
 """The public API: its names, and what `load` opens."""
 
 import ast
+import inspect
 import pydoc
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from inspect import Parameter
 from pathlib import Path
 
+import click
 import pytest
 import torch
+from typer.main import get_command
 
 import annotated_transformer
 from annotated_transformer import UserError, fit, load, make_task, registry, start_run
+from annotated_transformer.cli import app
 from annotated_transformer.devices import find_device
 from annotated_transformer.files import read_card
 from annotated_transformer.model_names import SHIPPED, shipped
@@ -182,3 +188,65 @@ def test_samples_make_their_model_once(monkeypatch):
     assert list(opened.translate_stream([PHRASE] * 3, **how)) == [ANSWER] * 3
     assert opened.translate(PHRASE, **how) == ANSWER
     assert len(made) == 1
+
+
+# -- what a release promises -----------------------------------------------------------
+
+PROMISED = Path(__file__).with_name("public_api.txt")
+
+
+def signature(call: object) -> str:
+    """The names of the parameters, with "=" where there is a default."""
+    stars = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+    parts, keywords = [], False
+    for each in inspect.signature(call).parameters.values():
+        if each.kind is Parameter.KEYWORD_ONLY and not keywords:
+            parts, keywords = [*parts, "*"], True
+        default = "=" * (each.default is not Parameter.empty)
+        parts.append(f"{stars.get(each.kind, '')}{each.name}{default}")
+    return f"({', '.join(parts)})"
+
+
+def members(kind: type) -> Iterator[str]:
+    """A class's public methods and properties, its bases' here among them."""
+    for name in sorted(each for each in dir(kind) if not each.startswith("_")):
+        value = inspect.getattr_static(kind, name)
+        if isinstance(value, property):
+            yield f"{kind.__name__}.{name}"
+        call = getattr(value, "__func__", value)
+        own = getattr(call, "__module__", "").startswith("annotated_transformer")
+        if own and inspect.isfunction(call):
+            yield f"{kind.__name__}.{name}{signature(call)}"
+
+
+def commands(name: str, command: click.Command) -> Iterator[str]:
+    """Each command with its arguments and options."""
+    if hasattr(command, "list_commands"):
+        for each in command.list_commands(None):
+            yield from commands(f"{name} {each}", command.get_command(None, each))
+    else:
+        words = [each.opts[0] for each in command.params]
+        yield " ".join([name, *words])
+
+
+def public_api() -> list[str]:
+    """Every public name with its parameters, and every command with its options."""
+    lines = []
+    for name in sorted(annotated_transformer._HOMES):
+        value = getattr(annotated_transformer, name)
+        error = isinstance(value, type) and issubclass(value, Exception)
+        lines.append(name if error else f"{name}{signature(value)}")
+        if isinstance(value, type) and not error:
+            lines += members(value)
+    return [*lines, *commands("annotated-transformer", get_command(app))]
+
+
+def test_the_public_api_is_what_was_promised():
+    """A change that is meant is written by `python tests/test_public_api.py`, and the
+    changelog says it.
+    """
+    assert public_api() == PROMISED.read_text(encoding="utf-8").splitlines()
+
+
+if __name__ == "__main__":
+    PROMISED.write_text("\n".join(public_api()) + "\n", encoding="utf-8")
