@@ -328,7 +328,7 @@ def test_the_reference_lists_every_command_with_its_options():
     text = api_pages.COMMANDS.sub(api_pages.commands, asked)
     for command in ("train", "translate", "info", "export onnx", "series forecast"):
         assert f"## `{command}`" in text
-    assert "`--beam-size`" in text
+    assert "`--beam-size`" in text and "lines are read from `--input` or" in text
     headings = re.findall(r"^## `(.+)`$", text, re.M)
     groups = {
         each

@@ -112,6 +112,13 @@ def modules_in(name: str, order: list[str]) -> list[str]:
     return sorted(found, key=lambda module: (places.get(module, len(places)), module))
 
 
+def with_options_as_code(text: str) -> str:
+    """Help for a page, which would make one dash of an option's two."""
+    pieces = text.split("`")
+    pieces[::2] = [re.sub(r"--[a-z][\w-]*", r"`\g<0>`", each) for each in pieces[::2]]
+    return "`".join(pieces)
+
+
 def command_entry(name: str, command: Command) -> str:
     """One command of the command line: what it does, with examples, and its options."""
     rows = ["| argument or option | meaning |", "|---|---|"]
@@ -124,9 +131,9 @@ def command_entry(name: str, command: Command) -> str:
         if parameter.param_type_name == "argument":
             option = parameter.metavar or parameter.name.upper()
             option = option.replace("|", "\\|")
-        rows.append(f"| `{option}` | {meaning} |")
+        rows.append(f"| `{option}` | {with_options_as_code(meaning)} |")
     table = "\n".join(rows) if command.params else ""
-    about = inspect.cleandoc(command.help or "")
+    about = with_options_as_code(inspect.cleandoc(command.help or ""))
     return f"## `{name}`\n\n{about}\n\n{table}\n\n{sample_of(name)}\n"
 
 
