@@ -340,6 +340,13 @@ def test_the_reference_lists_every_command_with_its_options():
     assert "object at 0x" not in text and str(ROOT) not in text
 
 
+def test_every_setting_has_its_meaning_and_defaults():
+    table = [row.split(" | ") for row in api_pages.settings().splitlines()[2:]]
+    names = [row[0].strip("| `") for row in table]
+    assert sorted(names) == sorted(api_pages.defaults())
+    assert dict(zip(names, table, strict=True))["epochs"][1:3] == ["0", "3"]
+
+
 def test_todays_command_line_takes_every_sample():
     """By name and options; nothing is run."""
     for sample in api_pages.samples():

@@ -1,6 +1,7 @@
 """The reference pages, nbs/api: where one says `% modules NAME`, the entries of a
 module or of a subpackage's; for `% names NAME` a package's lazy names; for
-`% commands NAME` the commands of the command line.
+`% commands NAME` the commands of the command line; for `% settings` a table of what
+--set takes.
 """
 
 import ast
@@ -16,10 +17,17 @@ from click import Command
 from dependencies import PACKAGE, ROOT, lazy_names, module_file, read
 from typer.main import get_command
 
+from annotated_transformer.cli.recipe import TOKENIZER
+from annotated_transformer.registry import SUMMARIES, model_type
+from annotated_transformer.training.config import setting_owners
+from annotated_transformer.training.recipes import recipe
+
+HERE = Path(__file__).parent
 FILES = "https://github.com/annotated-transformer/annotated-transformer/blob/main"
 MODULES = re.compile(r"^% modules (\S+)$", re.M)
 COMMANDS = re.compile(r"^% commands (\S+)$", re.M)
 NAMES = re.compile(r"^% names (\S+)$", re.M)
+SETTINGS = re.compile(r"^% settings$", re.M)
 ENTRY = """## {short}
 
 {link}```{{eval-rst}}
@@ -168,6 +176,34 @@ def command_entries(name: str, group: Command):
             yield from command_entries(f"{name}{each} ", command)
 
 
+def defaults() -> dict[str, dict[str, Any]]:
+    """The default of each setting, by setting and task."""
+    plan = recipe("multi30k-en-de-tiny")
+    parts = plan.architecture, plan.training, plan
+    tasks = {"train": (parts, setting_owners(parts).keys() - TOKENIZER)}
+    for name in SUMMARIES:
+        kind = model_type(name)
+        parts = kind.model.config_class(), kind.training
+        tasks[name] = parts, setting_owners(parts).keys() - kind.decided
+    found: dict[str, dict[str, Any]] = {}
+    for task, (parts, names) in tasks.items():
+        for name, number in setting_owners(parts).items():
+            if name in names:
+                found.setdefault(name, {})[task] = getattr(parts[number], name)
+    return found
+
+
+def settings(_: re.Match | None = None) -> str:
+    """A row for each setting: its meaning, and its default by task."""
+    rows = (HERE / "settings.tsv").read_text("utf-8").splitlines()
+    tasks, found = ["train", *SUMMARIES], defaults()
+    lines = [f"| setting | {' | '.join(tasks)} | meaning |", "|---" * 8 + "|"]
+    for name, meaning in (row.split("\t") for row in rows):
+        cells = [str(found[name].get(task, "")) for task in tasks]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {meaning} |")
+    return "\n".join(lines)
+
+
 def public_api(match: re.Match) -> str:
     """A package's lazy names, each with a link to its entry."""
     rows = [f"| `{n}` | {{py:obj}}`{at}` |" for n, at in lazy_names(match[1]).items()]
@@ -184,6 +220,7 @@ def read_api_page(app, docname: str, source: list[str]) -> None:
         return "\n".join(map(api_entry, modules_in(match[1], order)))
 
     filled = COMMANDS.sub(commands, source[0])
+    filled = SETTINGS.sub(settings, filled)
     source[0] = MODULES.sub(entries, NAMES.sub(public_api, filled))
 
 
