@@ -185,3 +185,14 @@ def test_the_command_counts_departures_apart(run, tmp_path):
     assert status == 1 and lines["FeedForward"].startswith("≈ FeedForward departs")
     assert lines["EncoderLayer"] == "uses FeedForward; mend that first"
     assert out.endswith("10 of 16 parts are right, 1 departs\n")
+
+
+def test_a_line_of_a_folder_names_what_is_wrong_before_what_departs(tmp_path, run):
+    gelu = ("self.W_1(x).relu()", "nn.functional.gelu(self.W_1(x))")
+    worst = ("[:, -1].argmax(dim=-1)", "[:, -1].argmin(dim=-1)")
+    (tmp_path / "departs.py").write_text(changed(*gelu), encoding="utf-8")
+    (tmp_path / "both.py").write_text(changed(*gelu, *worst), encoding="utf-8")
+    status, out, _ = run("check", tmp_path)
+    both, departs = out.splitlines()
+    assert status == 1 and "≈ FeedForward departs" in departs
+    assert "greedy_search: " in both and "≈" not in both

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,7 +100,7 @@ def _told_folder(folder: Path, asked: dict[str, str], as_json: bool) -> bool:
         except UserError as error:
             found[file.name] = str(error)
         if not as_json:
-            echo(f"{file.name:24}{_in_a_line(found[file.name])}")
+            echo(f"{file.name:23} {_in_a_line(found[file.name])}")
     if as_json:
         echo(_as_json(found))
     return all(isinstance(each, dict) and all(each.values()) for each in found.values())
@@ -114,8 +115,13 @@ def _in_a_line(found: "dict[str, Verdict] | str") -> str:
     """How many parts of a file are right, and the first that is to be mended."""
     if isinstance(found, str):
         return escaped(found)
-    first = next((f"  {name}: {v.sentence}" for name, v in found.items() if not v), "")
-    return escaped(f"{sum(map(bool, found.values()))} of {len(found)}{first}")
+    unfinished = [
+        (each.departs or each.waits_for != "", f"  {name}: {each.sentence}")
+        for name, each in found.items()
+        if not each
+    ]
+    first = min(unfinished, key=itemgetter(0), default=(False, ""))[1]
+    return escaped(f"{len(found) - len(unfinished)} of {len(found)}{first}")
 
 
 def _tell(verdicts: "dict[str, Verdict]", whole: bool) -> None:
