@@ -197,7 +197,8 @@ def settings(_: re.Match | None = None) -> str:
     """A row for each setting: its meaning, and its default by task."""
     rows = (HERE / "settings.tsv").read_text("utf-8").splitlines()
     tasks, found = ["train", *SUMMARIES], defaults()
-    lines = [f"| setting | {' | '.join(tasks)} | meaning |", "|---" * 8 + "|"]
+    heads = [name.removesuffix("-model").removesuffix("-language") for name in tasks]
+    lines = [f"| setting | {' | '.join(heads)} | meaning |", "|---" * 8 + "|"]
     for name, meaning in (row.split("\t") for row in rows):
         cells = [str(found[name].get(task, "")) for task in tasks]
         lines.append(f"| `{name}` | {' | '.join(cells)} | {meaning} |")
