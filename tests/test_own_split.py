@@ -6,7 +6,6 @@ import random
 import pytest
 from tiny_run import refused
 
-from annotated_transformer.cli.recipe import named_recipe
 from annotated_transformer.data.near_copies import NearCopies, sketch
 from annotated_transformer.data.own_split import split_own
 from annotated_transformer.errors import UserError
@@ -122,15 +121,3 @@ def test_what_is_wrong_ends_in_one_line_and_writes_nothing(run, tmp_path):
     refused(run("split", src, tgt, "-o", out), "own exists already")
     assert [path.name for path in out.iterdir()] == ["mine"]
     assert not list(tmp_path.glob(".draft*"))
-
-
-@pytest.mark.parametrize("pairs, vocab_size", [(19_999, 2_000), (20_000, 10_000)])
-def test_few_pairs_get_a_smaller_vocabulary_and_batch(tmp_path, pairs, vocab_size):
-    for lang in ("en", "de"):
-        (tmp_path / f"own.{lang}").write_text("word\n" * pairs)
-    own = {"src": "en", "tgt": "de", "valid": "valid", "recipe": None}
-    plan = named_recipe(str(tmp_path / "own"), **own)
-    assert plan.vocab_size == vocab_size
-    assert (plan.training.batch_tokens < 8_192) == (pairs < 20_000)
-    named = own | {"recipe": "multi30k-en-de-tiny"}
-    assert named_recipe(str(tmp_path / "own"), **named).vocab_size == 10_000

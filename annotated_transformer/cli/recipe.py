@@ -61,7 +61,7 @@ def named_recipe(
     from ..training import recipes
 
     if src and tgt and valid:
-        plan = recipes.recipe(recipe) if recipe else own_recipe(source, src, tgt)
+        plan = recipes.recipe(recipe or "multi30k-en-de-tiny")
         plan = replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid)
         return replace(plan, moses=False, lowercase=False, tidy=False)
     files = Path(source).parent.glob(f"{Path(source).name}.*")
@@ -72,17 +72,6 @@ def named_recipe(
             "--recipe; a recipe by its own name takes none of these"
         )
     return recipes.recipe(source)
-
-
-def own_recipe(source: str, src: str, tgt: str) -> "Recipe":
-    """The recipe for files of one's own, by the number of their pairs."""
-    from ..data.parallel_files import parallel_prefix
-    from ..data.text_files import read_lines
-    from ..training.recipes import FEW, for_few_pairs, recipe
-
-    plan = recipe("multi30k-en-de-tiny")
-    pairs = sum(1 for _ in read_lines(parallel_prefix(source, src, tgt).src_path))
-    return plan if pairs >= FEW else for_few_pairs(plan)
 
 
 def open_start(model: str) -> "InitFrom":

@@ -41,8 +41,7 @@ OWN: Group = {
         str | None,
         None,
         "The recipe whose settings your own files are trained with, text as it is: "
-        "multi30k-en-de-tiny if none is named, for under 20,000 pairs with a "
-        "vocabulary of 2,000, batches of 2,048 tokens and 500 updates of warm-up.",
+        "multi30k-en-de-tiny if none is named.",
         autocompletion=recipe_names,
     ),
 }

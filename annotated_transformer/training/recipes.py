@@ -166,19 +166,6 @@ def recipes() -> dict[str, Recipe]:
     }
 
 
-FEW = 20_000  # pairs
-
-
-def for_few_pairs(plan: Recipe) -> Recipe:
-    """A recipe for under 20,000 pairs: smaller vocabulary, batches and warm-up.
-
-    Of so few a large batch takes all in some ten updates, and a rare token is seen too
-    seldom to be learned (Sennrich and Zhang, 2019).
-    """
-    training = replace(plan.training, batch_tokens=2_048, warmup=500)
-    return replace(plan, training=training, vocab_size=2_000)
-
-
 def recipe(name: str) -> Recipe:
     """The recipe of that name. Raises: UserError naming the nearest one."""
     known = recipes()
