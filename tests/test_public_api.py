@@ -214,7 +214,7 @@ def members(kind: type) -> Iterator[str]:
         if isinstance(value, property):
             yield f"{kind.__name__}.{name}"
         call = getattr(value, "__func__", value)
-        own = getattr(call, "__module__", "").startswith("annotated_transformer")
+        own = str(getattr(call, "__module__", "")).startswith("annotated_transformer")
         if own and inspect.isfunction(call):
             yield f"{kind.__name__}.{name}{signature(call)}"
 
