@@ -21,7 +21,7 @@ def main() -> None:
     """Put the fault into the training loop, then be the command line."""
     torch.set_num_threads(1)
     fault, rank, step = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    working, made = Processes.gradient, count(1)
+    working, made = Processes.shared_gradient, count(1)
 
     def gradient(processes, *arguments):
         first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
@@ -34,7 +34,7 @@ def main() -> None:
                 time.sleep(600)
         return working(processes, *arguments)
 
-    Processes.gradient = gradient
+    Processes.shared_gradient = gradient
     sys.argv = ["annotated-transformer", *sys.argv[4:]]
     cli.main()
 
