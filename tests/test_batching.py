@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -100,7 +101,13 @@ def test_damaged_folders_are_one_clear_error(folder, name, damage):
 
 
 @pytest.mark.parametrize(
-    "change", [{"src": {"dtype": "float16"}}, {"tgt": None}, {"dropped": "many"}]
+    "change",
+    [
+        {"src": {"dtype": "float16"}},
+        {"tgt": None},
+        {"dropped": "many"},
+        {"dropped": math.inf},
+    ],
 )
 def test_a_changed_description_is_one_clear_error(folder, change):
     about = folder / "pairs.json"

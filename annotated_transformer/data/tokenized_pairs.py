@@ -93,7 +93,7 @@ class TokenizedPairs:
                 _read_side(folder, side, description[side]["dtype"]) for side in SIDES
             )
             return cls(*src, *tgt, int(description["dropped"]))
-        except (OSError, LookupError, TypeError, ValueError) as error:
+        except (OSError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise UserError(
                 f"{folder}: no readable tokenized pairs ({error}); build them again"
             ) from None
