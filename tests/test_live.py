@@ -464,7 +464,7 @@ def test_a_switch_is_the_same_ablation_in_python(name, page_model, page_file, pa
     jobs = [{"ids": row, "options": options, "switches": switches} for row in rows]
     found, expected = in_node(page_file, jobs), in_python(model, rows)
     same = [f["tokens"] == e.tokens for f, e in zip(found, expected, strict=True)]
-    assert sum(same) >= len(same) - 1
+    assert sum(same) >= 0.95 * len(same)
     changed = [e.score != t.score for e, t in zip(expected, as_trained, strict=True)]
     assert all(changed)
 
