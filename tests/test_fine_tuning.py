@@ -74,6 +74,8 @@ def test_it_resumes_like_any_run(run, model, own):
     assert train("parts", 3, *begin)[0] == 0 and train("parts", 6, *begin)[0] == 0
     steady = [row for row in losses(own / "whole") if row[0] == "update"]
     assert steady == [row for row in losses(own / "parts") if row[0] == "update"]
+    starts = [row for row in losses(own / "parts") if row[:2] == ("validation", 0)]
+    assert len(starts) == 1  # measured before the first update, and not on resuming
     refused(train("parts", 6), own / "parts", "another recipe")
     refused(train("parts", 6, "--from", "phrasebook-en-de"), "another recipe")
 
@@ -81,8 +83,9 @@ def test_it_resumes_like_any_run(run, model, own):
 def test_a_shipped_model_starts_far_below_a_new_one(run, own):
     common = train_arguments(own, own / "run", "steps=1 batch_tokens=256")
     assert run(*common, "--from", "phrasebook-en-de")[0] == 0
-    (first,) = [loss for event, _, loss in losses(own / "run") if event == "validation"]
-    assert first < 1  # a new one begins above 5
+    rows = losses(own / "run")
+    (at, before), (later, _) = [row[1:] for row in rows if row[0] == "validation"]
+    assert (at, later) == (0, 1) and before < 1  # a new one begins above 5
     card = read_card(own / "run" / "model")
     assert card.startswith("Fine-tuned from phrasebook-en-de") and "Licence" in card
 

@@ -78,7 +78,7 @@ def train_run(run: "Run", logger: str | None = None) -> int:
     if not run.world.first:
         return INTERRUPTED if fit(run) == "interrupted" else 0
     write = open_logger(logger, run.folder)
-    with record_display(run.config.steps) as show:
+    with record_display(run.config.steps, run.config.patience) as show:
 
         def report(record: "Record") -> None:
             show(record)
@@ -95,9 +95,11 @@ def train_run(run: "Run", logger: str | None = None) -> int:
 
 
 @contextmanager
-def record_display(steps: int) -> Iterator[Callable[["Record"], None]]:
+def record_display(
+    steps: int, patience: int = 0
+) -> Iterator[Callable[["Record"], None]]:
     """What shows the records of a log: as lines, or on a terminal as a bar with the
-    loss, the speed and the time left.
+    loss, the speed and the time left, which patience may shorten.
     """
     from ..training.log import as_line, speed
 
@@ -110,7 +112,8 @@ def record_display(steps: int) -> Iterator[Callable[["Record"], None]]:
         yield echo_record
         return
     columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}")
-    bar = Progress("step", *columns, TimeRemainingColumn(), console=console)
+    left = "at most" if patience else "left"
+    bar = Progress("step", *columns, left, TimeRemainingColumn(), console=console)
 
     def show(record: "Record") -> None:
         step = record["step"]

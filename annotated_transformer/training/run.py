@@ -208,8 +208,11 @@ def begin(run: Run) -> None:
         sweep(run.folder / "checkpoints")
     resume(run)
     choose_precision(run)
-    if run.progress.step == 0 and (notes := run.task.notes()):
-        run.write_record({"event": "data", "step": 0} | notes)
+    if run.progress.step == 0:
+        if notes := run.task.notes():
+            run.write_record({"event": "data", "step": 0} | notes)
+        if run.task.fine_tunes:
+            measure(run)  # what the updates have to better
 
 
 def over(run: Run) -> bool:
@@ -285,13 +288,19 @@ def final_weights(run: Run) -> dict[str, torch.Tensor]:
 
 def validate(run: Run) -> None:
     """Measure, log, and remember whether it is the best."""
-    progress = run.progress
-    run.processes.objective.eval()
-    figures = run.task.evaluate()
-    loss = check_finite(figures["loss"], progress.step)
+    progress, loss = run.progress, measure(run)
     progress.validations_since_best += 1
     if progress.best_loss is None or loss < progress.best_loss:
         progress.best_loss, progress.best_step = loss, progress.step
         progress.validations_since_best = 0
+
+
+def measure(run: Run) -> float:
+    """The loss on the validation data, logged with the other figures."""
+    progress = run.progress
+    run.processes.objective.eval()
+    figures = run.task.evaluate()
+    loss = check_finite(figures["loss"], progress.step)
     record = {"event": "validation", "step": progress.step, **figures}
     run.write_record(record | {"seconds": round(progress.seconds, 2)})
+    return loss

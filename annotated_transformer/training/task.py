@@ -87,6 +87,7 @@ class Task:
 
     unit = "tokens"
     shardable = False
+    fine_tunes = False  # whether the model has been trained before
 
     def __init__(
         self,

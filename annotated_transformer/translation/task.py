@@ -51,6 +51,7 @@ class TranslationTask(Task):
     ):
         super().__init__(model, config, tokenizer)
         self.train, self.valid, self.data = train, valid, data or {}
+        self.fine_tunes = "init_from" in self.data
         self.objective = make("objective", model, config.label_smoothing)
 
     def batches(self, start: Position) -> Iterator[tuple[Position, Batch]]:
