@@ -9,7 +9,7 @@ BOOK := book/_build/html
 QUICK := tests/test_files.py tests/test_model_parts.py tests/test_schedule.py tests/test_loss.py
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve export test test-chapters test-quick test-slow coverage check format records readme wheel clean
+.PHONY: help book serve epub pdf export test test-chapters test-quick test-slow coverage check format records readme wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ $(READY): pyproject.toml constraints.txt
 book: export  ## run every chapter that changed and render the book to book/_build/html
 	$(BIN)/jupyter-book build nbs --all -W -n --keep-going --toc $(CURDIR)/book/_toc.yml --config book/_config.yml --path-output book
 	@echo "The book: file://$(CURDIR)/$(BOOK)/index.html"
+
+epub: book  ## one EPUB of the chapters, in book/_build/html
+	$(BIN)/python tools/print_book.py epub
+
+pdf: book  ## one PDF of them, by Chromium
+	$(BIN)/python tools/print_book.py pdf
 
 export: $(READY)  ## write the package from the chapters
 	$(BIN)/nbdev_export

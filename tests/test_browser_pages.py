@@ -456,3 +456,12 @@ def test_the_sign_of_the_search_box_covers_no_words(width, show):
     })()""")
     sign = "document.querySelector('.bd-search-container i').getBoundingClientRect()"
     assert window.run(f"{sign}.right") <= edge
+
+
+def test_in_a_frame_a_page_is_its_text_alone(browser, served):
+    browser.open(f"{served}figure_1.html?embed")
+    seen = "[...document.querySelectorAll('header, nav, footer, .bd-sidebar')]"
+    assert browser.run(f"{seen}.filter((each) => each.checkVisibility()).length") == 0
+    assert browser.run("document.querySelector('figure-one').checkVisibility()")
+    browser.open(f"{served}figure_1.html")
+    assert browser.run(f"{seen}.filter((each) => each.checkVisibility()).length") > 2

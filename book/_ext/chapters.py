@@ -37,14 +37,15 @@ SLOW_NOTE = (
     "this book does not.*"
 )
 
+FONT = Path(__file__).resolve().parents[1] / "_static" / "fonts" / "figures.ttf"
 QUIET = """
 import warnings
 warnings.filterwarnings("ignore", message="IProgress not found")
 """
 # A figure appears once, whether it is the value of its cell or only left open by it.
-FIGURES = """
+FIGURES = f"""
 from IPython.core.pylabtools import print_figure
-from matplotlib import pyplot, rcParams
+from matplotlib import font_manager, pyplot, rcParams
 from matplotlib.figure import Figure
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 def _figure_for_the_book(figure):
@@ -55,6 +56,9 @@ set_matplotlib_formats("svg")
 _formatters = get_ipython().display_formatter.formatters
 _formatters["image/svg+xml"].for_type(Figure, _figure_for_the_book)
 rcParams["svg.hashsalt"] = "book"
+font_manager.fontManager.addfont({str(FONT)!r})
+rcParams["font.family"] = ["Inter", "DejaVu Sans"]
+rcParams["mathtext.fontset"] = "stix"
 """
 CHARTS = """
 import html, json

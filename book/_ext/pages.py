@@ -50,6 +50,9 @@ PRINT_LIGHT = """{
   });
   addEventListener("afterprint", () => { page.theme = page.screenTheme; });
 }"""
+# In another page's frame, with ?embed in its address, a page is its text alone.
+EMBED = """if (new URLSearchParams(location.search).has("embed"))
+  document.documentElement.classList.add("embed");"""
 # It is asked for something before other scripts run.
 FIRST = "documentation_options.js"
 
@@ -237,7 +240,7 @@ def list_pages(app, error) -> None:
     lines = [f"# {app.config.ogp_site_name}\n"]
     for name in sorted(app.env.found_docs):
         title = app.env.titles[name].astext()
-        about = app.env.get_doctree(name).get("summary")
+        about = app.env.get_doctree(name).get("summary", "")
         url = f"{app.config.ogp_site_url}{name}.html"
         lines.append(f"- [{title}]({url})" + (about and f": {about}"))
     text = "\n".join(lines) + "\n"
@@ -289,5 +292,6 @@ def setup(app):
     app.connect("build-finished", keep_used_icons)
     app.connect("build-finished", list_pages)
     app.add_css_file("book.css")
-    app.add_js_file(None, body=PRINT_LIGHT)
+    for script in (PRINT_LIGHT, EMBED):
+        app.add_js_file(None, body=script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -201,7 +201,7 @@
     context.fillStyle = "#ffffff";
     context.fillRect(0, 0, 1200, 630);
     const write = (text, y, size, colour = "#111111") => {
-      context.font = `${size}px sans-serif`;
+      context.font = `${size}px Text, sans-serif`;
       context.fillStyle = colour;
       context.fillText(text, 50, y, 1100);
     };
