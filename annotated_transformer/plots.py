@@ -13,6 +13,9 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 
 NUMBER = re.compile(r"[-+−±]?\d[\d.,]*( ?%)?$")
+TAGS = re.compile(
+    r"(`[^`]*`|\$[^$]*\$)|<"
+)  # code and formulas, or what may begin a tag
 COLOURS = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -343,7 +346,13 @@ class Table:
         columns = zip(*self.rows, strict=True)
         rules = ["---:" if all(map(NUMBER.match, each)) else "---" for each in columns]
         cells = [self.header, rules, *self.rows]
-        lines = (" | ".join(text.replace("|", "\\|") for text in row) for row in cells)
+        lines = (" | ".join(map(self._escaped, row)) for row in cells)
         return "\n".join(f"| {line} |" for line in lines)
+
+    @staticmethod
+    def _escaped(text: str) -> str:
+        """Markdown in which "</s>" is text and no HTML, and "|" ends no cell."""
+        shown = TAGS.sub(lambda match: match[1] or r"\<", text)
+        return shown.replace("|", "\\|")
 
     __repr__ = _repr_markdown_

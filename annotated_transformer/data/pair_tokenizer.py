@@ -1,7 +1,7 @@
 """The tokenizer of a language pair: text in, ids out, and back; its files."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -253,34 +253,6 @@ def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
     """Running text again from lines of Moses tokens; some spaces may be lost."""
     join = _moses(lang)[2].detokenize
     return [join(line.split(" "), unescape=False) if line else "" for line in lines]
-
-
-def training_texts(
-    pairs: Iterable[tuple[str, str]],
-    langs: tuple[str, str],
-    joint: bool,
-    moses: bool,
-    lowercase: bool,
-    tidy: bool,
-) -> list[Iterator[str]]:
-    """The texts to learn a vocabulary from: of both sides together, or of each side.
-
-    Raises: UserError for an iterator where two passes are needed.
-    """
-    if not joint and iter(pairs) is pairs:
-        raise UserError(
-            "separate vocabularies need two passes: give a list or a corpus, not an "
-            "iterator"
-        )
-
-    def texts(*sides: int) -> Iterator[str]:
-        for pair in pairs:
-            for side in sides:
-                text = tidied(pair[side]) if tidy and side == 0 else pair[side]
-                lang = langs[side]
-                yield moses_tokenize([text], lang, lowercase)[0] if moses else text
-
-    return [texts(0, 1)] if joint else [texts(0), texts(1)]
 
 
 FIELDS = {"src_lang": str, "tgt_lang": str, "joint": bool, "moses": bool}

@@ -69,7 +69,8 @@ def sides_of_the_space(
     texts = [line for lines in zip(*sides, strict=True) for line in lines]
     known = {word for line in sides[1] for word in line.split()}
     lines, found = moses_tokenize(tests, "de", lowercase=True), {}
-    with patch("annotated_transformer.data.tokenizer.empty_tokenizer", space_before):
+    trainer = "annotated_transformer.data.tokenizer_training"
+    with patch(f"{trainer}.empty_tokenizer", space_before):
         before = train_bpe(texts, size)
     trained = {
         "before": (before, 0),
