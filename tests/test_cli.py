@@ -151,8 +151,9 @@ def test_evaluate_writes_scores_and_translations(run, model, tmp_path):
     record, saved = tmp_path / "scores.json", tmp_path / "out.de"
     asked = ["--corpus", "phrasebook", "--limit", 5, "--beam-size", 1]
     files = ["--record", record, "--save", saved]
-    status, out, _ = run("evaluate", "-m", model, *asked, *files)
+    status, out, told = run("evaluate", "-m", model, *asked, *files)
     assert status == 0 and "exactly right" in out and "nrefs:1|case:mixed" in out
+    assert "phrasebook's split test" in told
     assert json.loads(record.read_text())["sentences"] == 5
     assert len(saved.read_text().splitlines()) == 5
 

@@ -19,7 +19,12 @@ import pytest
 
 from annotated_transformer.data import corpora as corpora_module
 from annotated_transformer.data import published_files
-from annotated_transformer.data.corpora import load_corpus, named_corpora, stream_pairs
+from annotated_transformer.data.corpora import (
+    first_test,
+    load_corpus,
+    named_corpora,
+    stream_pairs,
+)
 from annotated_transformer.data.near_copies import NearCopies, sketch
 from annotated_transformer.data.parallel_files import parallel_files, parallel_prefix
 from annotated_transformer.data.published_files import (
@@ -393,3 +398,10 @@ def test_hub_streams_skip_blank_sides_and_count_rows(monkeypatch):
         UserError, match="has 3 rows and not 4508785: its text has changed"
     ):
         list(named)
+
+
+def test_a_corpus_is_tested_on_its_first_test_split():
+    assert first_test("multi30k", "en", "de") == "test_2016_flickr"
+    assert first_test("tatoeba", "de", "en") == "test"
+    with pytest.raises(UserError, match="multi30k"):
+        first_test("multi30", "en", "de")

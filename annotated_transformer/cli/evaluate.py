@@ -33,7 +33,10 @@ Limit = Annotated[
 ]
 Save = Annotated[File, typer.Option(help="Write the translations to this file.")]
 RecordFile = Annotated[File, typer.Option(help="Write the scores to this JSON file.")]
-CorpusSplit = Annotated[str, typer.Option(help="The corpus's split.")]
+CorpusSplit = Annotated[
+    str | None,
+    typer.Option(help="The corpus's split; its first test unless named."),
+]
 
 
 @app.command()
@@ -41,7 +44,7 @@ CorpusSplit = Annotated[str, typer.Option(help="The corpus's split.")]
 def evaluate(
     model: ModelName = SHIPPED,
     corpus: Corpus = None,
-    split: CorpusSplit = "test",
+    split: CorpusSplit = None,
     source: Source = None,
     reference: Reference = None,
     language: Language = None,
@@ -80,17 +83,20 @@ def validate_language(language: str | None) -> None:
 def test_pairs(
     translator: "Translator",
     corpus: str | None,
-    split: str,
+    split: str | None,
     source: Path | None,
     reference: Path | None,
     root: Path | None,
 ) -> Pairs:
     """The pairs to evaluate on: a named corpus's split, or two files."""
-    from ..data.corpora import load_corpus
+    from ..data.corpora import first_test, load_corpus
     from ..data.parallel_files import parallel_files
 
     if corpus is not None and source is None and reference is None:
         languages = translator.tokenizer.src_lang, translator.tokenizer.tgt_lang
+        if split is None:
+            split = first_test(corpus, *languages)
+            echo(f"{corpus}'s split {split}", err=True)
         return load_corpus(corpus, split, *languages, root)
     if source is None or reference is None or corpus is not None:
         raise UserError("name a --corpus, or both --source and --reference")

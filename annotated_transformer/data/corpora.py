@@ -125,10 +125,10 @@ class CorpusPairs:
         return self.start()
 
 
-def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
+def find_languages(name: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
     """The corpus of that name and its pair of the languages, in the corpus' own order.
 
-    Raises: UserError for an unknown corpus, language pair or split, with what to write
+    Raises: UserError for an unknown corpus or language pair, with what to write
     instead.
     """
     specs = named_corpora()
@@ -141,10 +141,26 @@ def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, 
             f"{name} has no pair {src}-{tgt}: choose from {', '.join(spec.pairs)}, in "
             "either direction"
         )
+    return spec, pair
+
+
+def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
+    """As `find_languages`. Raises: UserError for an unknown split, too."""
+    spec, pair = find_languages(name, src, tgt)
     if split not in spec.splits(pair):
         hint = nearest(split, spec.splits(pair))
         raise UserError(f"{name} has no split {split!r}: {hint}")
     return spec, pair
+
+
+def first_test(name: str, src: str, tgt: str) -> str:
+    """The first split of a corpus that is for tests, or "test".
+
+    Raises: UserError for an unknown corpus or language pair.
+    """
+    spec, pair = find_languages(name, src, tgt)
+    tests = (split for split in spec.splits(pair) if split.startswith("test"))
+    return next(tests, "test")
 
 
 def load_corpus(
