@@ -88,14 +88,22 @@ def _hub_id(text: str, revision: str | None) -> tuple[str, str | None] | None:
 def hub_folder(repository: str, revision: str | None = None) -> Path:
     """A model of the Hugging Face Hub, from the Hub's own cache or fetched.
 
-    Raises: UserError when the Hub can't be reached or has no such model.
+    Raises: UserError when the Hub can't be reached or has no such model, or one whose
+    weights are pickled.
     """
     with hub_errors(repository):
         from huggingface_hub import snapshot_download
 
         texts = ["*.json", "*.txt", "*.md", "*.spm", "*.safetensors"]
-        folder = snapshot_download(repository, revision=revision, allow_patterns=texts)
-        return Path(folder)
+        found = snapshot_download(repository, revision=revision, allow_patterns=texts)
+    folder = Path(found)
+    if (folder / "config.json").exists() and not [*folder.glob("*.safetensors")]:
+        raise UserError(
+            f"{repository} on the Hugging Face Hub has no safetensors, and no other "
+            "weights are read here: open it with transformers (from_pretrained), write "
+            "it into a folder (save_pretrained), its tokenizer too, and name the folder"
+        )
+    return folder
 
 
 @contextmanager

@@ -347,6 +347,14 @@ def test_a_model_is_pushed_to_the_hub_and_opened_from_it(name, hub):
         assert hub.pop()[:3] == ("get", "someone/model", revision)
 
 
+def test_a_model_of_the_hub_without_safetensors_is_named(hub, tmp_path):
+    folder = tmp_path / "hub" / "someone" / "pickled"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "marian"}')
+    with pytest.raises(UserError, match=r"someone/pickled .* no safetensors"):
+        load("someone/pickled")
+
+
 def test_names_of_the_hub_that_are_refused(hub):
     with pytest.raises(UserError, match=r"Hub: Name or service not known;") as said:
         load("someone/else")

@@ -61,12 +61,8 @@ def test_every_link_and_picture_of_the_epub_is_there(epub):
 
 
 def test_no_answer_stands_beside_its_question(chapters):
-    attention = next(
-        each
-        for _, group in chapters
-        for each in group
-        if each.page == "model/attention"
-    )
+    every = (each for _, group in chapters for each in group)
+    attention = next(each for each in every if each.page == "model/attention")
     asked = attention.body.select(".predict")
     assert len(asked) >= 2 and not attention.body.select("details, script, input")
     for question in asked:
