@@ -28,7 +28,7 @@ QUICK = """
     paper.head_relations
     paper.my_transformer paper.newstest2017_bleu paper.robustness paper.search_grid
     paper.similarity_bands paper.swap_trials paper.vocabulary promises.memory
-    scale.recipe_dry_runs speed.ctranslate2 speed.serving training.bugs training.diary
+    scale.recipe_dry_runs speed.serving training.bugs training.diary
     training.own_text training.warm_up comparisons
     paper.ledger
 """.split()

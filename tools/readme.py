@@ -198,28 +198,6 @@ def bleu_of(system: dict) -> list[float]:
     return [score["BLEU Moses, lower-cased"]["value"] for score in scores]
 
 
-def multi30k() -> str:
-    """BLEU of every system of the three seeds beside the published scores."""
-    rows = [
-        [f"seed {seed}, {name}", past_commit(SEEDS[seed]), f"{system['end']:,}"]
-        + [f"{value:.2f}" for value in bleu_of(system)]
-        for seed, systems in multi30k_runs().items()
-        for name, system in systems.items()
-    ]
-    published = ["published", "", "at most 8,000", *PUBLISHED.values()]
-    head = "system", "at commit", "updates", *PUBLISHED
-    return table(head, [*rows, published])
-
-
-def phrasebook() -> str:
-    """Held-out pairs that the shipped model translates letter by letter."""
-    rows = [
-        [row["beam_size"], f"{row['pairs']:,}", f"{row['exact']:.1%}"]
-        for row in record("runs/phrasebook-en-de/record.json")["held_out"]
-    ]
-    return table(["beam", "pairs", "translated exactly"], rows)
-
-
 def everyday() -> str:
     """The model for everyday sentences on its own test split and on others."""
     return shipped_model("tatoeba-en-de")
@@ -302,16 +280,6 @@ def ordinary() -> str:
     return table(["", "best of the beam", "the one that has most"], rows)
 
 
-def newstest() -> str:
-    """Published BLEU of eleven systems, and ours of the same outputs."""
-    systems = record("paper/newstest2017-systems.json")["systems"]
-    rows = [
-        [name, f"{row['published']:.2f}", f"{row['scores']['BLEU 13a']['value']:.2f}"]
-        for name, row in systems.items()
-    ]
-    return table(["system", "published", "here"], rows)
-
-
 # -- speed -----------------------------------------------------------------------------
 
 
@@ -339,15 +307,6 @@ def translating() -> str:
         rows.append([what, f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f} ×"])
     head = "precision, search, sentences|here|Hugging Face|ratio"
     return table(head.split("|"), rows)
-
-
-def through_ctranslate2() -> str:
-    """Milliseconds of a call to CTranslate2, directly and through the engine."""
-    rows = [
-        [what, f"{row['direct_ms']:.1f}", f"{row['engine_ms']:.1f}"]
-        for what, row in record("speed/ctranslate2.json")["medians"].items()
-    ]
-    return table(["search, phrases at once", "called directly", "as an engine"], rows)
 
 
 def race() -> str:
@@ -525,9 +484,8 @@ def highlights() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        highlights, scoreboard, multi30k, phrasebook, everyday, reverse, bands, typed,
-        ordinary, newstest, training,
-        translating, through_ctranslate2, race, memory, recipes, attacks,
+        highlights, scoreboard, everyday, reverse, bands, typed, ordinary, training,
+        translating, race, memory, recipes, attacks,
     )
 }  # fmt: skip
 
