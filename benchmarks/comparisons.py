@@ -34,6 +34,7 @@ FEW_LABELS = {
     "nothing": "the model from nothing",
     "pretrained": "the pretrained model",
 }
+CUT = "after/counted-words.json"
 CAPTIONS = "test_2016_flickr"
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
 NORMS = LAYER_NORM, BATCH_NORM
@@ -164,6 +165,19 @@ def few_labels() -> Iterator[Comparison]:
         yield Comparison(name, score, (linear, nothing, pretrained))
         sides = linear, pretrained, probe(probes, str(labels))
         yield Comparison(f"{name}, a probe", score, sides)
+
+
+def few_labels_cut() -> Iterator[Comparison]:
+    """The same with a linear model that learns from the 128 tokens, as they do."""
+    record, cut = load("after/masked-language-model.json"), load(CUT)
+    most = record["pretraining"]["updates"]
+    networks = [each for each in record["points"] if each.get("updates", most) == most]
+    points = [each for each in networks if each["side"] != "linear"] + cut["points"]
+    tuned = record["tuned"] | {"linear": cut["tuned"]}
+    for labels in sorted({each["labels"] for each in points}):
+        here = [each for each in points if each["labels"] == labels]
+        sides = tuple(few_labels_side(side, here, tuned[side]) for side in FEW_LABELS)
+        yield Comparison(f"IMDb, {labels:,} labels, cut", "test accuracy", sides)
 
 
 def few_labels_side(side: str, points: Sequence[Record], tuned: Record) -> Side:
@@ -337,6 +351,7 @@ def table_3() -> Iterator[Comparison]:
 READERS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "after/series.jsonl": series,
     "after/masked-language-model.json": few_labels,
+    CUT: few_labels_cut,
     "after/classifier.jsonl": classifier,
     "after/vision.jsonl": vision,
     "after/language-model.jsonl": language_model,

@@ -20,7 +20,7 @@ from benchmarks.record import RESULTS, ROOT, code, command_line
 # The ledger and the gate read other records, so they come last.
 QUICK = """
     after.hidden_words after.mask_twins after.next_token
-    after.shuffled
+    after.shuffled after.counted_words
     after.broken_imports
     model.attention_arcs model.beam_steps model.depth model.figure_one model.first_run
     model.head_switch model.part_switch
