@@ -13,15 +13,15 @@ from queue import SimpleQueue
 from threading import Thread
 
 from annotated_transformer import load
-from annotated_transformer.errors import UserError
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
-        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         try:
+            length = int(self.headers.get("Content-Length", "missing"))
+            text = self.rfile.read(length).decode()
             self.server.translator.check([text], split=True)
-        except UserError as error:  # it would spoil the others' batch
+        except ValueError as error:  # a UserError is one; it would spoil the batch
             return self.answer(400, str(error))
         translation = Future()
         self.server.waiting.put((text, translation))

@@ -1,8 +1,9 @@
-"""The chapter's server of twenty lines, asked over HTTP."""
+"""The chapter's server, asked over HTTP."""
 
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
@@ -73,6 +74,26 @@ def test_a_text_that_cannot_be_translated_harms_no_other(served):
         ask(server, "twenty-" * 200)
     assert refused.value.code == 400 and "tokens" in refused.value.read().decode()
     assert ask(server, "March 3") == shipped().translate("March 3")
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "word"),
+    [
+        ({}, b"", "missing"),
+        ({"Content-Length": "many"}, b"", "many"),
+        ({"Content-Length": "1"}, b"\xff", "utf-8"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_refused(served, headers, body, word):
+    _, server = served
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.putrequest("POST", "/")
+    for header in headers.items():
+        connection.putheader(*header)
+    connection.endheaders(body)
+    answer = connection.getresponse()
+    assert answer.status == 400 and word in answer.read().decode()
+    connection.close()
 
 
 def test_an_error_in_a_search_is_answered_and_the_next_is_served(served):
