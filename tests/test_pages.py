@@ -97,6 +97,20 @@ def test_nothing_is_left_over_from_the_making(page, parsed):
     assert [word for word in private_words() if word in text] == []
 
 
+def test_a_page_that_is_shared_says_whole_sentences(parsed):
+    said = {
+        page: tag["content"]
+        for page in parsed
+        for tag in parsed[page].all("meta")
+        if tag.get("property") == "og:description"
+    }
+    cut = {page.stem for page, text in said.items() if text.endswith("...")}
+    assert cut <= {"figure_1", *(page.stem for page in parsed if "api" in page.parts)}
+    assert said[BOOK / "model" / "attention.html"].endswith(
+        "masks that say who sees whom."
+    )
+
+
 @each_page
 def test_links_within_the_book_lead_somewhere(page, parsed):
     dead = []

@@ -5,15 +5,12 @@ picture; and the list of all pages.
 
 import re
 from functools import cache
-from html import escape
 from pathlib import Path
 
 from docutils import nodes
 from fontTools import subset
 from fontTools.ttLib import TTFont
-from sphinx.addnodes import pending_xref
 from sphinx.util import logging
-from sphinxext import opengraph
 
 logger = logging.getLogger(__name__)
 
@@ -210,29 +207,6 @@ def boxed(match: re.Match) -> str:
     return f'<div class="drawing-box">{start}>{rest}</div>'
 
 
-# -- what is said of a page elsewhere --------------------------------------------------
-
-
-def summarise(app, doctree: nodes.document) -> None:
-    """Sphinx event: a page's summary is the sentence that is quoted below its title."""
-    for quote in list(doctree.findall(nodes.block_quote))[:1]:
-        said = quote.deepcopy()
-        for reference in list(said.findall(pending_xref)):
-            if reference.get("refdomain") == "cite":
-                reference.parent.remove(reference)
-        doctree["summary"] = " ".join(said.astext().split()).replace(" ,", ",")
-
-
-def summarise_by_quotes() -> None:
-    """A link that is shared shows a page's own sentence, not its first 200 letters."""
-    first_letters = opengraph.get_description
-
-    def described(doctree: nodes.document, *limits) -> str:
-        return escape(doctree.get("summary", "")) or first_letters(doctree, *limits)
-
-    opengraph.get_description = described
-
-
 def list_pages(app, error) -> None:
     """Sphinx event: llms.txt, the titles of all pages and their first lines."""
     if error:
@@ -279,12 +253,10 @@ def load_filter(app, pagename: str, templatename: str, context: dict, doctree) -
 def setup(app):
     # Jupyter Book sets this even where comments are left out.
     app.add_config_value("comments_config", {}, "html")
-    summarise_by_quotes()
     app.connect("config-inited", use_own_files)
     app.connect("html-page-context", say_sizes)
     app.connect("html-page-context", load_filter)
     app.connect("doctree-read", check_alt_text)
-    app.connect("doctree-read", summarise)
     # after the theme has made its buttons, and every extension has named its scripts
     app.connect("html-page-context", use_copies, priority=900)
     app.connect("html-page-context", choose_scripts, priority=900)
