@@ -53,7 +53,8 @@ def replace_defaults() -> None:
         return escape(doctree.get("summary", "")) or first_letters(doctree, *limits)
 
     def with_figure(*texts, srcdir, outdir, env, **more) -> Path:
-        *_, page = texts
+        options, site, title, *rest, page = texts
+        texts = options, "" if site == title else site, title, *rest, page
         card = plain_card(*texts, srcdir=srcdir, outdir=outdir, env=env, **more)
         if figure := first_figure(Path(srcdir), env.get_doctree(page)):
             paste(figure, Path(outdir, card))
