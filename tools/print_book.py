@@ -165,9 +165,9 @@ class Chapter:
 
     def still(self) -> None:
         """What moves on the page is a picture, with the address where it moves."""
+        for each in self.body.select("label, input, select, textarea"):
+            each.decompose()
         for touch in self.body.select(".touch"):
-            for each in touch.select("label, input, select, textarea"):
-                each.decompose()
             for each in touch.find_all(re.compile("-")):
                 each.name = "div"
             place = f"{self.online}{self.page}.html"
