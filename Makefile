@@ -25,10 +25,10 @@ book: export  ## run every chapter that changed and render the book to book/_bui
 	@echo "The book: file://$(CURDIR)/$(BOOK)/index.html"
 
 epub: book  ## one EPUB of the chapters, in book/_build/html
-	$(BIN)/python tools/print_book.py epub
+	$(BIN)/python -m tools.print_book epub
 
 pdf: book  ## one PDF of them, by Chromium
-	$(BIN)/python tools/print_book.py pdf
+	$(BIN)/python -m tools.print_book pdf
 
 export: $(READY)  ## write the package from the chapters
 	$(BIN)/nbdev_export

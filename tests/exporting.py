@@ -7,7 +7,7 @@ import torch
 
 from annotated_transformer import load
 from annotated_transformer.data.phrasebook import phrasebook
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model.config import BOS, EOS, TransformerConfig
 from annotated_transformer.model.transformer import Transformer

@@ -16,7 +16,7 @@ from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import BOS, EOS, PAD
 

@@ -458,6 +458,15 @@ def test_the_sign_of_the_search_box_covers_no_words(width, show):
     assert window.run(f"{sign}.right") <= edge
 
 
+def test_the_text_has_the_books_own_font(browser, served):
+    browser.open(f"{served}model/attention.html")
+    fonts = "document.fonts.ready.then(() => [...document.fonts].filter((font) => "
+    loaded = f"{fonts}font.status === 'loaded').map((font) => font.family))"
+    assert {"Text", "Formulas"} <= set(browser.run(loaded))
+    style = "getComputedStyle(document.querySelector('article p')).fontFamily"
+    assert browser.run(style).startswith("Text")
+
+
 def test_in_a_frame_a_page_is_its_text_alone(browser, served):
     browser.open(f"{served}figure_1.html?embed")
     seen = "[...document.querySelectorAll('header, nav, footer, .bd-sidebar')]"

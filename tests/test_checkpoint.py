@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tiny_run import data, opened, save_checkpoint
 
 from annotated_transformer.average import average_checkpoints
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer

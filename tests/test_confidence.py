@@ -8,7 +8,7 @@ from exporting import PAIRS, PHRASES, random_model, shipped, two_vocabularies
 from tiny_run import refused
 
 from annotated_transformer.cli.translate import GUESS
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.pretrained import load
 from annotated_transformer.translation import confidence

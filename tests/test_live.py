@@ -26,7 +26,7 @@ from annotated_transformer.data.batching import pad_rows
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.phrasebook import phrasebook
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.model_search import ModelSearch, teacher_forcing
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.decoding.search import greedy

@@ -9,7 +9,7 @@ import pytest
 
 from annotated_transformer import cli
 from annotated_transformer.data.phrasebook import phrasebook
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.decoding.search import Hypothesis
 from annotated_transformer.model.config import TransformerConfig

@@ -25,7 +25,7 @@ from annotated_transformer.after.masked_texts import (
 from annotated_transformer.data.labelled_texts import Examples, draw_examples
 from annotated_transformer.data.text_tokenizer import encode_texts
 from annotated_transformer.data.texts import unlabelled
-from annotated_transformer.data.tokenizer import train_bpe
+from annotated_transformer.data.tokenizer_training import train_bpe
 from annotated_transformer.model.config import EOS, PAD, UNK
 from annotated_transformer.training.task import TensorBatch
 

@@ -98,12 +98,19 @@ def test_nothing_is_left_over_from_the_making(page, parsed):
 
 
 def test_a_page_that_is_shared_says_whole_sentences(parsed):
-    said = {
-        page: tag["content"]
-        for page in parsed
-        for tag in parsed[page].all("meta")
-        if tag.get("property") == "og:description"
+    tags = {
+        name: {
+            page: tag["content"]
+            for page in parsed
+            for tag in parsed[page].all("meta")
+            if tag.get("property") == f"og:{name}"
+        }
+        for name in ("description", "image")
     }
+    said = tags["description"]
+    assert all(
+        (BOOK / card.split(PREFIX)[1]).exists() for card in tags["image"].values()
+    )
     cut = {page.stem for page, text in said.items() if text.endswith("...")}
     api = {page.stem for page in parsed if "api" in page.parts}
     assert cut <= {"figure_1", "references", *api}

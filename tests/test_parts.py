@@ -29,7 +29,7 @@ from annotated_transformer.after.small_parts import GELUFeedForward
 from annotated_transformer.data.batch import Batch
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.search import greedy
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.attention import causal_mask

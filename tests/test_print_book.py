@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from browser import BOOK, CHROMIUM
 
-from tools import print_book
+from tools import print_book, print_chapters
 
 pytestmark = pytest.mark.skipif(
     not (BOOK / "index.html").exists(), reason="the book isn't built (make book)"
@@ -17,7 +17,7 @@ ONLINE = "https://example.org/book/"
 
 @pytest.fixture(scope="module")
 def chapters():
-    return print_book.chapters(ONLINE)
+    return print_chapters.chapters(ONLINE)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_no_answer_stands_beside_its_question(chapters):
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_chapters_are_printed(tmp_path):
     pages = {"what_you_need", "model/feed_forward"}
-    some = [("Part", [print_book.Chapter(each, pages, ONLINE) for each in pages])]
+    some = [("Part", [print_chapters.Chapter(each, pages, ONLINE) for each in pages])]
     path = tmp_path / "book.pdf"
     print_book.write_pdf("The book", some, path)
     printed = path.read_bytes()

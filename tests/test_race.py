@@ -11,7 +11,7 @@ from annotated_transformer.average import average_checkpoints
 from annotated_transformer.before.recurrent_model import RecurrentModel
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.model_search import teacher_forcing
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.training.checkpoint import load_checkpoint, save_model

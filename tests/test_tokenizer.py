@@ -24,13 +24,8 @@ from annotated_transformer.data.pair_tokenizer import (
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.text_files import read_lines
 from annotated_transformer.data.tidying import tidied
-from annotated_transformer.data.tokenizer import (
-    apply_merges,
-    learn_merges,
-    merge,
-    train_bpe,
-    train_tokenizer,
-)
+from annotated_transformer.data.tokenizer import apply_merges, learn_merges, merge
+from annotated_transformer.data.tokenizer_training import train_bpe, train_tokenizer
 from annotated_transformer.errors import UserError
 from annotated_transformer.model.config import BOS, EOS, PAD, UNK
 
@@ -272,7 +267,7 @@ def test_training_is_the_same_each_time(joint):
     """In another process too: no order of a hash table gets in."""
     code = (
         "from annotated_transformer.data.phrasebook import phrasebook\n"
-        "from annotated_transformer.data.tokenizer import train_tokenizer\n"
+        "from annotated_transformer.data.tokenizer_training import train_tokenizer\n"
         "pairs = phrasebook('en', 'de', 'train', 500)\n"
         "print(train_tokenizer(pairs, 'en', 'de', 400).source.to_str())"
     )

@@ -26,7 +26,8 @@ from annotated_transformer.data.batching import cut_points, padding_share
 from annotated_transformer.data.pairs import split_of
 from annotated_transformer.data.phrasebook_grammar import LANGUAGES
 from annotated_transformer.data.phrasebook_patterns import PATTERNS, Phrase
-from annotated_transformer.data.tokenizer import apply_merges, learn_merges, train_bpe
+from annotated_transformer.data.tokenizer import apply_merges, learn_merges
+from annotated_transformer.data.tokenizer_training import train_bpe
 from annotated_transformer.decoding.search import sampling_distribution
 from annotated_transformer.model.attention import attention, causal_mask
 from annotated_transformer.model.config import preset

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from annotated_transformer import load
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.engines import ENGINES
 from annotated_transformer.decoding.model_search import ModelSearch, teacher_forcing
 from annotated_transformer.decoding.options import SearchOptions

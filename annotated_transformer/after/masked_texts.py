@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..data.batching import pad_rows
 from ..data.text_tokenizer import encode_texts
-from ..data.tokenizer import train_bpe
+from ..data.tokenizer_training import train_bpe
 from ..errors import UserError
 from ..training.task import TensorBatch
 from .labelled_rows import Rows, classifier_batches, pieces

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..data.labelled_texts import Examples, imdb, read_examples
 from ..data.published_files import own_path
 from ..data.text_tokenizer import TextTokenizer, encode_texts, read_text_tokenizer
-from ..data.tokenizer import train_bpe
+from ..data.tokenizer_training import train_bpe
 from ..decoding.checks import as_list, check_numbers
 from ..errors import UserError, escaped
 from ..pretrained import PretrainedModel

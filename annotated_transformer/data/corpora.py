@@ -145,7 +145,10 @@ def find_languages(name: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
 
 
 def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
-    """As `find_languages`. Raises: UserError for an unknown split, too."""
+    """The corpus of that name and its pair of the languages, if it has the split.
+
+    Raises: UserError for an unknown corpus, language pair or split.
+    """
     spec, pair = find_languages(name, src, tgt)
     if split not in spec.splits(pair):
         hint = nearest(split, spec.splits(pair))

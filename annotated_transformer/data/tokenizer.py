@@ -11,11 +11,6 @@ __all__ = ['merge', 'apply_merges', 'learn_merges']
 from collections import Counter
 from itertools import pairwise
 
-from .tokenizer_training import train_bpe as train_bpe
-from annotated_transformer.data.tokenizer_training import (
-    train_tokenizer as train_tokenizer,
-)
-
 # %% ../../nbs/data/tokenizer.ipynb #cell7
 def merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
     """A word with each occurrence of a pair of neighbours joined into one symbol."""

@@ -212,7 +212,7 @@ def begin(run: Run) -> None:
         if notes := run.task.notes():
             run.write_record({"event": "data", "step": 0} | notes)
         if run.task.fine_tunes:
-            measure(run)  # what the updates have to better
+            log_validation(run)  # what the updates have to better
 
 
 def over(run: Run) -> bool:
@@ -288,14 +288,14 @@ def final_weights(run: Run) -> dict[str, torch.Tensor]:
 
 def validate(run: Run) -> None:
     """Measure, log, and remember whether it is the best."""
-    progress, loss = run.progress, measure(run)
+    progress, loss = run.progress, log_validation(run)
     progress.validations_since_best += 1
     if progress.best_loss is None or loss < progress.best_loss:
         progress.best_loss, progress.best_step = loss, progress.step
         progress.validations_since_best = 0
 
 
-def measure(run: Run) -> float:
+def log_validation(run: Run) -> float:
     """The loss on the validation data, logged with the other figures."""
     progress = run.progress
     run.processes.objective.eval()

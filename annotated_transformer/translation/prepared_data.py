@@ -10,7 +10,7 @@ from ..data.bpe_dropout import BPEDropout
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.parallel_files import ParallelFiles
 from ..data.tokenized_pairs import TokenizedPairs
-from ..data.tokenizer import train_tokenizer
+from ..data.tokenizer_training import train_tokenizer
 from ..errors import UserError, check_kind
 from ..files import (
     MANIFEST,

@@ -30,7 +30,7 @@ from annotated_transformer.data.batching import collate, token_batches
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.transformer import Transformer

@@ -15,7 +15,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.pair_tokenizer import empty_tokenizer, moses_tokenize
-from annotated_transformer.data.tokenizer import train_bpe, train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_bpe, train_tokenizer
 from benchmarks.record import command_line, save
 
 SIZES = [250, 500, 1000, 2000, 4000, 8000, 16000]

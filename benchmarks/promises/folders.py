@@ -33,7 +33,7 @@ from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.series import Series
 from annotated_transformer.data.text_tokenizer import TextTokenizer, byte_pairs
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import fingerprint, write_json
 from annotated_transformer.interop.bert import Bert, BertConfig, BertFiller

@@ -29,7 +29,7 @@ from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.data.parallel_files import parallel_prefix
 from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.training.recipes import recipe
 from benchmarks.record import command_line, save
 

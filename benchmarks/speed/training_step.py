@@ -28,7 +28,7 @@ from annotated_transformer.data.batch import Batch
 from annotated_transformer.data.corpora import load_corpus
 from annotated_transformer.data.stream import batches
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
-from annotated_transformer.data.tokenizer import train_tokenizer
+from annotated_transformer.data.tokenizer_training import train_tokenizer
 from annotated_transformer.model.config import TransformerConfig
 from annotated_transformer.model.costs import flops
 from annotated_transformer.training.schedule import adam, noam, peak_factor
