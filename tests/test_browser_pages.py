@@ -461,8 +461,10 @@ def test_the_sign_of_the_search_box_covers_no_words(width, show):
 def test_the_text_has_the_books_own_font(browser, served):
     browser.open(f"{served}model/attention.html")
     fonts = "document.fonts.ready.then(() => [...document.fonts].filter((font) => "
-    loaded = f"{fonts}font.status === 'loaded').map((font) => font.family))"
-    assert {"Text", "Formulas"} <= set(browser.run(loaded))
+    named = "`${font.family} ${font.style}`"
+    loaded = f"{fonts}font.status === 'loaded').map((font) => {named}))"
+    wanted = {"Text normal", "Text italic", "Formulas normal"}
+    assert wanted <= set(browser.run(loaded))
     style = "getComputedStyle(document.querySelector('article p')).fontFamily"
     assert browser.run(style).startswith("Text")
 
