@@ -8,10 +8,10 @@ batches at the rate of that model's own recipe. Each run ends when four validati
 row, 25 updates apart, bring nothing better, or after 3,000 updates; the last five
 checkpoints are averaged. BLEU (13a, as it is written) is of test_2016_flickr, with a
 beam of 4 and α = 1, as the model's card has it. About five hours on one
-quiet core. A run that is stopped goes on from its last checkpoint, in build/fine-tuning,
-when the command is started again; each is recorded with its commit when it is done.
-The corpus is downloaded unless
-ANNOTATED_TRANSFORMER_DATA names a folder that holds it.
+quiet core. A run that is stopped goes on from its last checkpoint, which lies in
+build/fine-tuning, when the command is started again; each is recorded with its commit
+when it is done. The corpus is downloaded unless ANNOTATED_TRANSFORMER_DATA names a
+folder that holds it.
 Writes results/paper/fine-tuning.json, for nbs/translation/own_text.ipynb.
 """
 
