@@ -35,7 +35,7 @@ def smoothed_cross_entropy(
     """Summed cross-entropy, in nats, against 1 − ε on the right token and ε/(V − 1) on
     each other one (§5.4).
 
-    ε is at most (V − 1)/V: beyond, the right token would have the least.
+    ε is at most (V − 1)/V: beyond that, the right token would have the least.
     """
     vocab = logits.size(-1)
     return F.cross_entropy(
