@@ -34,11 +34,12 @@ def train_task(task: Task) -> Iterator[dict[str, float]]:
         mean, losses, tokens = torch.stack(losses).sum().item() / tokens, [], 0
         task.objective.eval()
         figures = task.evaluate()
-        if check_finite(figures["loss"], update.step) < best:
-            best = figures["loss"]
+        check_finite(figures["loss"], update.step)
+        if task.criterion(figures) < best:
+            best = task.criterion(figures)
             kept = deepcopy(model.state_dict())
         yield {"step": update.step, "train": mean, **figures}
-    if config.select == "best":
+    if config.select != "average":
         model.load_state_dict(kept)
     model.eval()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import torch
 from tiny_run import task as translation_task
+from torch import nn
 
 from annotated_transformer.after.classifier_parts import ClassifierConfig
 from annotated_transformer.after.forecasting import Scale, SeriesTask, SeriesTraining
@@ -56,13 +57,19 @@ def translation(**settings: object) -> Task:
     return translation_task(**EVERY | settings)
 
 
+def translating(model: nn.Module, task: TranslationTask) -> TranslationTask:
+    """The same training of another model."""
+    data = task.tokenizer, task.train, task.valid, task.config
+    return TranslationTask(model, *data, texts=task.texts)
+
+
 def recurrent(**settings: object) -> Task:
     """The recurrent translator of 2015."""
     task = translation(**settings)
     size = task.tokenizer.src_vocab_size
     torch.manual_seed(0)
     model = RecurrentModel(RecurrentConfig(size, size, d_model=16, dropout=0.1))
-    return TranslationTask(model, task.tokenizer, task.train, task.valid, task.config)
+    return translating(model, task)
 
 
 def since_2017(**settings: object) -> Task:
@@ -71,7 +78,7 @@ def since_2017(**settings: object) -> Task:
     sizes = task.model.config.to_dict() | {"parts": ["pre-norm", "rotary", "swiglu"]}
     torch.manual_seed(0)
     model = assemble(Since2017Config.from_dict(sizes))
-    return TranslationTask(model, task.tokenizer, task.train, task.valid, task.config)
+    return translating(model, task)
 
 
 def language_model(**settings: object) -> Task:

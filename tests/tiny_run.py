@@ -73,7 +73,8 @@ def task(dropout: float = 0.1, **settings: int | float | str) -> TranslationTask
         )
     )
     config = TrainingConfig(**(SETTINGS | settings))
-    return TranslationTask(model, tokenizer, train, valid, config)
+    texts = sentences()[: config.translate]
+    return TranslationTask(model, tokenizer, train, valid, config, texts=texts)
 
 
 def start(

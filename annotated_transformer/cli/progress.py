@@ -14,6 +14,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from ..errors import UserError
 from .exit_status import INTERRUPTED
@@ -123,7 +124,7 @@ def record_display(
             note = f"loss {record['loss']:.3f}  {speed(record)}"
             bar.update(bar.tasks[0].id, completed=step, note=note)
         else:
-            bar.console.print(as_line(record), highlight=False)
+            bar.console.print(Text(as_line(record)))  # "[b]" in a text is no markup
 
     with bar:
         yield show

@@ -14,9 +14,10 @@ class RunConfig:
     Steps and the intervals between log lines and between checkpoints, each with a
     validation, count optimizer updates; `epochs` above 0 counts passes over the data
     in their place, with a log line and a checkpoint after each. `select` says whose
-    weights the model gets at the end: those of the "best" validation, or the "average"
-    of the last `keep` checkpoints. `precision` is that of the matrix products: "fp32",
-    "bf16", or "auto" for whichever is faster where the run computes.
+    weights the model gets at the end: those of the "best" validation, which has the
+    lowest loss, or the highest of the type's `scores` where `select` names one, or the
+    "average" of the last `keep` checkpoints. `precision` is that of the matrix
+    products: "fp32", "bf16", or "auto" for whichever is faster where the run computes.
 
     Raises: UserError naming the first setting out of range and the remedy.
     """
@@ -42,6 +43,7 @@ class RunConfig:
         *("log_every", "save_every", "keep", "timeout"),
     )
     shares: ClassVar[tuple[str, ...]] = ()  # from 0, and below 1
+    scores: ClassVar[tuple[str, ...]] = ()  # of a validation, the higher the better
 
     def __post_init__(self) -> None:
         for name in self.counts:
@@ -54,8 +56,8 @@ class RunConfig:
             )
         self.check_rate()
         self.check("sharded", isinstance(self.sharded, bool), "is true or false")
-        for name, known in CHOICES.items():
-            check_choice(self, name, known)
+        check_choice(self, "precision", ("auto", "fp32", "bf16"))
+        check_choice(self, "select", ("average", "best", *self.scores))
 
     def check_rate(self) -> None:
         """Raises: UserError for a highest learning rate out of range."""
@@ -71,16 +73,14 @@ class RunConfig:
         return asdict(self)
 
 
-CHOICES = {"precision": ("auto", "fp32", "bf16"), "select": ("average", "best")}
-
-
 @dataclass(frozen=True)
 class TrainingConfig(RunConfig):
     """How to train a translation model.
 
     Steps, batch, warm-up, smoothing and `keep` default to the paper's base run (§5,
     §6.1); the rest the paper doesn't name, or not in updates. The learning rate is that
-    of equation (3) times `lr_factor`, or so many times it that it reaches `peak`.
+    of equation (3) times `lr_factor`, or so many times it that it reaches `peak`. Each
+    validation translates its first `translate` pairs, and `select` may name a score.
     """
 
     steps: int = 100_000
@@ -93,14 +93,23 @@ class TrainingConfig(RunConfig):
     save_every: int = 1_000
     keep: int = 5
     select: str = "average"
-    free: ClassVar[tuple[str, ...]] = (*RunConfig.free, "steps")
+    translate: int = 0
+    free: ClassVar[tuple[str, ...]] = (*RunConfig.free, "steps", "translate")
     counts: ClassVar[tuple[str, ...]] = (*RunConfig.counts, "batch_tokens", "warmup")
     shares: ClassVar[tuple[str, ...]] = ("label_smoothing",)
+    scores: ClassVar[tuple[str, ...]] = ("bleu", "chrf")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         most = f"must be at most batch_tokens, {self.batch_tokens}"
         self.check("micro_batches", self.micro_batches <= self.batch_tokens, most)
+        check_integer(self, "translate", least=0)
+        if self.select in self.scores and not self.translate:
+            lack = f"select is {self.select!r} and translate 0"
+            raise UserError(f"{lack}: give it the number of pairs, as in translate=200")
+        if self.sharded and self.translate:
+            both = f"translate is {self.translate} and sharded true"
+            raise UserError(f"{both}: no process has all weights; leave one out")
 
     def check_rate(self) -> None:
         """Raises: UserError for a rate out of range, or one that is named twice."""

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UserError, nearest
+from ..errors import UserError, escaped, nearest
 from ..files import append_line, read_bytes, write_file
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NUMBERS = {"update": ("loss", "lr"), "validation": ("loss",)}  # of a record
 
 
 def as_line(record: Record) -> str:
-    """One record of a run's log as one line of text."""
+    """One record of a run's log as one line of text, with its translations below."""
     if record["event"] == "data":
         train, valid = record["dropped_train"], record["dropped_valid"]
         return (
@@ -36,9 +36,11 @@ def as_line(record: Record) -> str:
         )
     step = f"step {record['step']:>7,}"
     if record["event"] == "validation":
-        others = ("event", "step", "seconds")
+        others = ("event", "step", "seconds", "samples")
         figures = (f"{n} {v:.4f}" for n, v in record.items() if n not in others)
-        return "  ".join([step, "validation", *figures])
+        samples = (pair for each in record.get("samples", ()) for pair in each.items())
+        below = (f"\n{name:>14}  {escaped(text)}" for name, text in samples)
+        return "  ".join([step, "validation", *figures]) + "".join(below)
     loss, lr = f"loss {record['loss']:.4f}", f"lr {record['lr']:.2e}"
     return f"{step}  {loss}  {lr}  {speed(record):>15}  {record['seconds']:,.0f} s"
 

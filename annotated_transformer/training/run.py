@@ -280,10 +280,10 @@ def write_final_model(run: Run) -> None:
 
 def final_weights(run: Run) -> dict[str, torch.Tensor]:
     """The weights that the model gets at the end."""
-    if run.config.select == "best":
-        return read_weights(checkpoint_of(run.folder, run.progress.best_step))
-    last = checkpoints(run.folder)[-run.config.keep :]
-    return average_weights(map(read_weights, last))
+    if run.config.select == "average":
+        last = checkpoints(run.folder)[-run.config.keep :]
+        return average_weights(map(read_weights, last))
+    return read_weights(checkpoint_of(run.folder, run.progress.best_step))
 
 
 def validate(run: Run) -> None:
@@ -296,11 +296,12 @@ def validate(run: Run) -> None:
 
 
 def log_validation(run: Run) -> float:
-    """The loss on the validation data, logged with the other figures."""
+    """What the best validation is lowest in, after all figures were logged."""
     progress = run.progress
     run.processes.objective.eval()
     figures = run.task.evaluate()
-    loss = check_finite(figures["loss"], progress.step)
+    check_finite(figures["loss"], progress.step)
     record = {"event": "validation", "step": progress.step, **figures}
     run.write_record(record | {"seconds": round(progress.seconds, 2)})
-    return loss
+    # the first process's, since others may translate otherwise by a rounding
+    return run.world.total(run.task.criterion(figures) if run.world.first else 0.0)

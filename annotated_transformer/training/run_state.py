@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Progress:
     """All that changes while a run goes on, besides weights and Adam's averages.
 
-    `loss_sum` and `tokens` hold what has gathered since the last line of the log.
+    `loss_sum` and `tokens` hold what has gathered since the last line of the log, and
+    `best_loss` the best validation's criterion, which is a loss or minus a score.
     """
 
     step: int = 0
@@ -83,7 +84,7 @@ def _delete_old(run: "Run") -> None:
     *older, newest = checkpoints(run.folder)
     planned = [each for each in older if step_of(each) % run.config.save_every == 0]
     kept = {*[*planned, newest][-run.config.keep :]}
-    if run.config.select == "best":
+    if run.config.select != "average":
         kept.add(checkpoint_of(run.folder, run.progress.best_step))
     for each in older:
         if each not in kept:

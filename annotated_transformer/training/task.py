@@ -117,13 +117,20 @@ class Task:
         """Batches without end from a position on, each with the position after it."""
         raise NotImplementedError
 
-    def evaluate(self) -> dict[str, float]:
-        """Figures on the validation data; the lower the "loss", the better.
+    def evaluate(self) -> dict[str, Any]:
+        """Figures on the validation data, "loss" and the config's `scores` among them.
 
         `batch_loss` is that of a batch over all processes, which have to share the work
         if the model is spread over them (`shardable`).
         """
         raise NotImplementedError
+
+    def criterion(self, figures: dict[str, Any]) -> float:
+        """What is lowest in the best validation: the loss, or minus the score that
+        `select` names.
+        """
+        name = self.config.select
+        return -figures[name] if name in self.config.scores else figures["loss"]
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Of the Adam family: its averages are what a checkpoint stores."""

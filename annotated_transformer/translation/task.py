@@ -1,6 +1,7 @@
 """A translation run: from a recipe and its pairs, or from a trained model."""
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sacrebleu.metrics import BLEU, CHRF
 from torch import nn
 
 from ..data.batch import Batch
@@ -28,6 +30,8 @@ from ..training.sentence_pairs import paper_schedule, validation_loss
 from ..training.task import Position, Task
 from ..training.update import seed_update
 from .prepared_data import InitFrom, check_pairs, prepare_data
+from .scores import system_score
+from .translator import Translator
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -35,6 +39,9 @@ Pairs = Iterable[tuple[str, str]]
 class TranslationTask(Task):
     """A translation model, its tokenizer, and tokenized pairs of training and
     validation.
+
+    `texts` are the validation pairs that are translated, as the config's `translate`
+    says.
     """
 
     config: TrainingConfig
@@ -48,9 +55,12 @@ class TranslationTask(Task):
         valid: TokenizedPairs,
         config: TrainingConfig,
         data: dict[str, Any] | None = None,
+        texts: Sequence[tuple[str, str]] = (),
     ):
         super().__init__(model, config, tokenizer)
         self.train, self.valid, self.data = train, valid, data or {}
+        assert texts or not config.translate, "the pairs to translate are missing"
+        self.texts = texts
         self.fine_tunes = "init_from" in self.data
         self.objective = make("objective", model, config.label_smoothing)
 
@@ -59,10 +69,29 @@ class TranslationTask(Task):
         size = self.config.batch_tokens // self.config.micro_batches
         return batches(self.train, size, self.config.seed, start)
 
-    def evaluate(self) -> dict[str, float]:
-        """The unsmoothed loss per target token, and the perplexity."""
+    def evaluate(self) -> dict[str, Any]:
+        """The unsmoothed loss per target token, the perplexity, and what `translations`
+        finds if there are `texts`.
+        """
         loss = validation_loss(self.objective, self.valid, self.config, self.batch_loss)
-        return {"loss": loss, "perplexity": float(np.exp(loss))}
+        figures = {"loss": loss, "perplexity": float(np.exp(loss))}
+        # nothing can be translated once the weights are no numbers
+        return figures | (self.translations() if self.texts and loss < np.inf else {})
+
+    def translations(self) -> dict[str, Any]:
+        """BLEU and chrF of the `texts`, translated greedily, and three samples."""
+        sources, references = map(list, zip(*self.texts, strict=True))
+        translator = Translator(self.model, self.tokenizer)
+        with warnings.catch_warnings(action="ignore"):  # a new model ends no sentence
+            outputs = translator.translate(sources, beam_size=1)
+        metrics = {"bleu": BLEU(force=True), "chrf": CHRF()}
+        files, names = (outputs, references), ("source", "translation", "reference")
+        lines = zip(sources, outputs, references, strict=True)
+        samples = [dict(zip(names, line, strict=True)) for line in lines]
+        return {
+            **{name: system_score(name, m, files).value for name, m in metrics.items()},
+            "samples": samples[:: max(1, len(samples) // 3)][:3],
+        }
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam (§5.3)."""
@@ -78,6 +107,8 @@ class TranslationTask(Task):
         for name, pairs in (("train", self.train), ("valid", self.valid)):
             sides[f"{name}_pairs"] = len(pairs)
             sides[f"{name}_tokens"] = int(pairs.tgt_lengths.sum())
+        if self.config.select in self.config.scores:  # of other pairs it is another
+            sides["translate"] = self.config.translate
         return {"data": sides | self.data}
 
     def notes(self) -> dict[str, int]:
@@ -185,8 +216,8 @@ def prepare(
     model = init_from.model if init_from else _new_model(plan, tokenizer)
     ids = {"pad_id": model.config.pad_id, "bos_id": model.config.bos_id}
     known, held = (replace(pairs, **ids) for pairs in sides)
-    task = TranslationTask(model, tokenizer, known, held, plan.training, data)
-    return Run(task, folder, world, report)
+    given = known, held, plan.training, data, first_pairs(plan, valid, tokenizer)
+    return Run(TranslationTask(model, tokenizer, *given), folder, world, report)
 
 
 def _check_arguments(
@@ -205,6 +236,19 @@ def _claim_folder(folder: Path, world: World, overwrite: bool) -> None:
     if not (world.first or (folder / "data").exists()):
         made = f"{folder / 'data'} was made by the first process and is not here"
         raise UserError(f"{made}: name a folder that all can see")
+
+
+def first_pairs(
+    plan: Recipe, valid: Pairs, tokenizer: PairTokenizer
+) -> list[tuple[str, str]]:
+    """The pairs that validations translate; those that are too long are left out."""
+
+    def fits(pair: tuple[str, str]) -> bool:
+        src, tgt = pair
+        rows = *tokenizer.encode_source([src]), *tokenizer.encode_target([tgt])
+        return max(map(len, rows)) <= plan.max_tokens
+
+    return list(islice(filter(fits, valid), plan.training.translate))
 
 
 def _new_model(plan: Recipe, tokenizer: PairTokenizer) -> Transformer:
