@@ -16,7 +16,7 @@ from torch import nn
 
 from .devices import find_device
 from .errors import UserError, escaped, nearest
-from .files import read_json
+from .files import read_json, write_file
 from .model_names import SHIPPED, find_folder, hub_errors
 from .registry import HOMES, model_type
 from .training.checkpoint import Savable, build_model, read_weights, save_model
@@ -34,6 +34,7 @@ class PretrainedModel:
 
     config_class: ClassVar[Any]
     model_class: ClassVar[Callable[[Any], nn.Module]]
+    hub_task: ClassVar[str]  # what the Hub calls it
     dtypes: ClassVar[tuple[str, ...]] = ("float32",)
 
     def __init__(self, model: nn.Module, tokenizer: Any = None):
@@ -157,6 +158,7 @@ class PretrainedModel:
 
             folder = Path(scratch) / "model"
             self.save_pretrained(folder)
+            write_file(folder / "README.md", hub_card(self).encode())
             api = HfApi()
             api.create_repo(repository, private=private, exist_ok=True)
             return api.upload_folder(
@@ -177,6 +179,21 @@ class PretrainedModel:
     def about(self) -> list[str]:
         """What else `repr` says of it."""
         return []
+
+
+def hub_card(model: PretrainedModel) -> str:
+    """A model's card under the metadata by which the Hub finds it."""
+    from huggingface_hub import ModelCardData
+
+    text = model.tokenizer
+    sides = (getattr(text, f"{side}_lang", None) for side in ("src", "tgt"))
+    facts = ModelCardData(
+        language=[each for each in sides if each] or None,
+        library_name="annotated-transformer",
+        pipeline_tag=model.hub_task,
+    )
+    card = getattr(text, "card", "") or f"```\n{model}\n```\n"
+    return f"---\n{facts.to_yaml()}\n---\n{card}"
 
 
 @dataclass(frozen=True)

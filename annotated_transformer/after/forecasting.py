@@ -109,6 +109,7 @@ class SeriesForecaster(PretrainedModel):
 
     config_class: ClassVar[Any] = SeriesConfig
     model_class: ClassVar[Any] = SeriesTransformer
+    hub_task = "time-series-forecasting"
 
     def __init__(self, model: SeriesTransformer, scale: Scale):
         super().__init__(model)

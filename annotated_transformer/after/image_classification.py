@@ -78,6 +78,7 @@ class ImageClassifier(PretrainedModel):
 
     config_class: ClassVar[Any] = VisionConfig
     model_class: ClassVar[Any] = VisionTransformer
+    hub_task = "image-classification"
 
     def probabilities(self, images: Any) -> Float[Tensor, "*images classes"]:
         """The probability of each class for each image. Raises: UserError."""

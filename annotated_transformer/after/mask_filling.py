@@ -95,6 +95,7 @@ class MaskFiller(PretrainedModel):
 
     config_class: ClassVar[Any] = MaskedLanguageModelConfig
     model_class: ClassVar[Any] = MaskedLanguageModel
+    hub_task = "fill-mask"
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[Tokenizer]:

@@ -75,6 +75,7 @@ class TextClassifier(PretrainedModel):
 
     config_class: ClassVar[Any] = ClassifierConfig
     model_class: ClassVar[Any] = ClassifierModel
+    hub_task = "text-classification"
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[Tokenizer]:

@@ -109,6 +109,7 @@ class TextGenerator(PretrainedModel):
 
     config_class: ClassVar[Any] = LanguageModelConfig
     model_class: ClassVar[Any] = LanguageModel
+    hub_task = "text-generation"
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[TextTokenizer]:

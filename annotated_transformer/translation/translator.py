@@ -55,6 +55,7 @@ class Translator(PretrainedModel):
 
     config_class: ClassVar[Any] = TransformerConfig
     model_class: ClassVar[Any] = Transformer
+    hub_task = "translation"
     dtypes: ClassVar[tuple[str, ...]] = DTYPES["ctranslate2"]
 
     def __init__(
