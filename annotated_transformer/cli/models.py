@@ -101,25 +101,16 @@ def write_ctranslate2(
 
 
 @exports.command("onnx")
-def write_onnx(
-    out: Out,
-    model: ModelName = SHIPPED,
-    attention: Annotated[
-        bool,
-        typer.Option(
-            "--attention", help="Have the graphs return every head's weights."
-        ),
-    ] = False,
-) -> None:
-    """For any program that runs ONNX.
+def write_onnx(out: Out, model: ModelName = SHIPPED) -> None:
+    """For Hugging Face's optimum, and any program that runs ONNX.
 
     **Example**
 
-    `annotated-transformer export onnx -o graphs --attention`
+    `annotated-transformer export onnx -o graphs`
     """
     from ..interop.onnx import export_onnx
 
-    write_export("onnx", export_onnx, model, out, attention=attention)
+    write_export("onnx", export_onnx, model, out)
 
 
 @app.command("import")
