@@ -5,7 +5,6 @@ add can't be traced.
 """
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from exporting import (
     greedy_texts,
     logits_of,
     random_model,
+    run_elsewhere,
     shipped,
     two_vocabularies,
 )
@@ -92,10 +92,9 @@ OPTIMUM = """
 from optimum.onnxruntime import ORTModelForSeq2SeqLM
 from transformers import AutoTokenizer
 import json, sys
-folder, texts = "shipped", json.loads(sys.stdin.read())
-model = ORTModelForSeq2SeqLM.from_pretrained(folder)
-tokenizer = AutoTokenizer.from_pretrained(folder)
-rows = tokenizer(texts, return_tensors="pt", padding=True)
+model = ORTModelForSeq2SeqLM.from_pretrained("shipped")
+tokenizer = AutoTokenizer.from_pretrained("shipped")
+rows = tokenizer(sys.argv[1:], return_tensors="pt", padding=True)
 searches = [{"num_beams": 1}, {"num_beams": 4, "length_penalty": 0.0}]
 for search in (*searches, searches[0] | {"use_cache": False}):
     found = model.generate(**rows, **search)
@@ -104,22 +103,9 @@ for search in (*searches, searches[0] | {"use_cache": False}):
 
 
 def test_optimum_opens_the_folder_and_translates_as_we_do(onnx_folders):
-    """In another Python if OPTIMUM_PYTHON names one: it wants older libraries."""
-    python = os.environ.get("OPTIMUM_PYTHON", sys.executable)
-    asked = [python, "-c", "import optimum.onnxruntime"]
-    if subprocess.run(asked, capture_output=True).returncode:
-        pytest.skip("optimum-onnx isn't installed; OPTIMUM_PYTHON may name a Python")
-    done = subprocess.run(
-        [python, "-c", OPTIMUM],
-        input=json.dumps(PHRASES),
-        cwd=onnx_folders,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    found = list(map(json.loads, done.stdout.splitlines()))
-    assert found == [greedy_texts(), beam_texts(), greedy_texts()]
+    found = run_elsewhere("optimum.onnxruntime", OPTIMUM, *PHRASES, cwd=onnx_folders)
+    wanted = [greedy_texts(), beam_texts(), greedy_texts()]
+    assert list(map(json.loads, found)) == wanted
 
 
 def test_the_folder_has_the_names_that_optimum_reads(onnx, onnx_folders):

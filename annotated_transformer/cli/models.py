@@ -49,7 +49,7 @@ def average(
 
 exports = typer.Typer(
     help="Write a translation model for another program: Hugging Face's MarianMTModel, "
-    "CTranslate2, or any that runs ONNX.",
+    "CTranslate2, Argos Translate, or any that runs ONNX.",
     **MARKUP,
 )
 app.add_typer(exports, name="export")
@@ -98,6 +98,25 @@ def write_ctranslate2(
 
     how = {"quantization": quantization}
     write_export("ctranslate2", export_ctranslate2, model, out, **how)
+
+
+@exports.command("argos")
+def write_argos(
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The .argosmodel file to write."),
+    ],
+    model: ModelName = SHIPPED,
+) -> None:
+    """For Argos Translate.
+
+    **Example**
+
+    `annotated-transformer export argos -o en_de.argosmodel`
+    """
+    from ..interop.argos import export_argos
+
+    write_export("argos", export_argos, model, out)
 
 
 @exports.command("onnx")

@@ -126,8 +126,8 @@ def write_graphs(folder: Path, model: Transformer) -> None:
     ids, mask = torch.full((2, 3), config.eos_id), torch.ones(2, 3, dtype=torch.long)
     source, target = {0: "batch", 1: "source"}, {0: "batch", 1: "new"}
     names, outputs = ["input_ids", "attention_mask"], ["last_hidden_state"]
-    encoder, axes = OnnxEncoder(model), (source, source)
-    to_onnx(encoder, (ids, mask), axes, names, outputs, folder / ENCODER)
+    encoder, read = OnnxEncoder(model), (source, source)
+    to_onnx(encoder, (ids, mask), read, names, outputs, folder / ENCODER)
     parts = [
         (f"{layer}.{side}.{part}", torch.zeros(2, config.h, 2, size), length)
         for layer in range(layers)
