@@ -229,7 +229,8 @@ class SavedModel:
 
 
 # A file of a folder that was exported, and what opens it.
-EXPORTS = {"encoder.onnx": "programs that run ONNX", "model.bin": "CTranslate2"}
+EXPORTS = {"encoder_model.onnx": "programs that run ONNX"}
+EXPORTS["model.bin"] = "CTranslate2"
 
 
 def find_model(name: str | Path, revision: str | None = None) -> SavedModel:

@@ -46,6 +46,7 @@ export marian -o marian
 import marian -o imported
 export ctranslate2 -o small --quantization int8
 export onnx -o graphs
+export argos -o en_de.argosmodel
 classifier train texts.tsv --out runs/texts {SMALL} --set epochs=20
 classifier evaluate runs/texts texts.tsv
 classifier predict runs/texts "the twenty-first of March"

@@ -1,8 +1,12 @@
 """What the tests of exports share: a random model, its inputs, and the shipped one."""
 
+import os
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
+import pytest
 import torch
 
 from annotated_transformer import load
@@ -75,3 +79,19 @@ def close(theirs, ours, atol=1e-4):
     torch.testing.assert_close(
         torch.as_tensor(np.asarray(theirs, dtype=np.float32)), ours, atol=atol, rtol=0
     )
+
+
+def run_elsewhere(package, program, *arguments, **settings):
+    """The lines that a program prints which needs `package`, in the Python that
+    OTHERS_PYTHON names if it does: optimum wants older libraries than we do.
+    """
+    python = os.environ.get("OTHERS_PYTHON", sys.executable)
+    asked = [python, "-c", f"import {package}"]
+    if subprocess.run(asked, capture_output=True, **settings).returncode:
+        pytest.skip(f"{package} isn't installed, nor where OTHERS_PYTHON points")
+    command = [python, "-c", program, *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, **settings
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

@@ -1,9 +1,10 @@
-"""ONNX: two graphs with our scores, our translations and our attention weights.
+"""ONNX: two graphs with our scores and our translations, which optimum opens.
 
 They are exported in a process of their own, as the checks of shapes that these tests
 add can't be traced.
 """
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ import torch
 from exporting import (
     PHRASES,
     batch,
+    beam_texts,
     close,
     greedy_texts,
     logits_of,
     random_model,
+    run_elsewhere,
     shipped,
     two_vocabularies,
 )
@@ -24,6 +27,7 @@ from tiny_run import opened, refused
 
 from annotated_transformer.check.file import import_file
 from annotated_transformer.decoding.search import greedy
+from annotated_transformer.files import read_json
 from annotated_transformer.model.config import BOS
 from annotated_transformer.training.checkpoint import save_model
 
@@ -39,14 +43,14 @@ def onnx():
 
 @pytest.fixture(scope="module")
 def onnx_folders(tmp_path_factory):
-    """By command line: the shipped model with attention, and a random one (learned
-    positions, uneven heads) without.
+    """By command line: the shipped model, and a random one (learned positions, uneven
+    heads).
     """
     pytest.importorskip("onnxruntime")
     top = tmp_path_factory.mktemp("onnx")
     model = random_model(two_vocabularies(), N=1, positions="learned", d_k=3, d_v=5)
     save_model(top / "model", model, two_vocabularies())
-    shipped = ["--out", "shipped", "--attention", "--model", "phrasebook-en-de"]
+    shipped = ["--out", "shipped", "--model", "phrasebook-en-de"]
     calls = [shipped, ["--out", "random", "--model", str(top / "model")]]
     program = "import sys; from annotated_transformer.cli import app\n" + "\n".join(
         f"app(['export', 'onnx', *{call}], standalone_mode=False)" for call in calls
@@ -63,57 +67,69 @@ def onnx_folders(tmp_path_factory):
     return top
 
 
-def steps(parts, src, tgt):
-    """Every output of the encoder graph, then of each step of the decoder graph, by
-    name.
-    """
-    encoder, step, _ = parts
-
-    def run(session, feed):
-        names = [output.name for output in session.get_outputs()]
-        return dict(zip(names, session.run(None, feed), strict=True))
-
-    state = run(encoder, {"ids": src.numpy()})
-    yield state
-    feed = {name: state[name] for name in ("mask", "memory_keys", "memory_values")}
-    feed |= {name: feed[f"memory_{name}"][:, :, :, :0] for name in ("keys", "values")}
-    for token in tgt.T.numpy():
-        found = run(step, {"token": token, **feed})
-        feed["keys"], feed["values"] = found["new_keys"], found["new_values"]
-        yield found
-
-
 @pytest.mark.parametrize("name", ["shipped", "random"])
-def test_onnx_gives_our_scores_step_by_step(onnx, onnx_folders, name):
+def test_onnx_gives_our_scores_at_once_and_step_by_step(onnx, onnx_folders, name):
     model = shipped().model
     if name == "random":
         model = opened(onnx_folders / "model").model
-    parts, (src, tgt) = onnx.open_graphs(onnx_folders / name), batch(model)
+    graphs, (src, tgt) = onnx.open_graphs(onnx_folders / name), batch(model)
     for rows in (src, src[:1, :1]):
-        first, *rest = steps(parts, rows, tgt[: len(rows)])
+        tokens = tgt[: len(rows)]
+        ours = logits_of(model, rows, tokens)
+        state = onnx.read(graphs, rows.tolist())
         with torch.inference_mode():
-            close(first["memory"], model.encode(rows)[0])
-        ours = logits_of(model, rows, tgt[: len(rows)])
-        for place, found in enumerate(rest):
-            close(found["logits"], ours[:, place])
-            assert found["new_keys"].shape[3] == place + 1
+            close(state["encoder_hidden_states"], model.encode(rows)[0])
+        first, at_once = dict(state), dict(state)
+        close(onnx.step(graphs, at_once, tokens.numpy()), ours)
+        for end in range(tokens.size(1)):
+            found = onnx.step(graphs, first, tokens[:, end : end + 1].numpy())
+            close(found[:, 0], ours[:, end])
+            assert first["past_key_values.0.decoder.key"].shape[2] == end + 1
+            assert first["past_key_values.0.encoder.key"].shape[2] == rows.size(1)
 
 
-def test_onnx_returns_every_heads_attention_when_asked(onnx, onnx_folders):
-    parts = onnx.open_graphs(onnx_folders / "shipped")
-    text = PHRASES[0]
-    inside = shipped().attention(text)
-    src = torch.tensor(shipped().tokenizer.encode_source([text]))
-    target = shipped().tokenizer.encode_target([shipped().translate(text)])
-    tgt = torch.tensor([[BOS, *target[0][:-1]]])
-    first, *rest = steps(parts, src, tgt)
-    close(first["attention"][:, 0], inside.encoder)
-    for place, found in enumerate(rest):
-        close(found["source_attention"][:, 0], inside.cross[:, :, place])
-        close(found["self_attention"][:, 0], inside.decoder[:, :, place, : place + 1])
-    for silent in onnx.open_graphs(onnx_folders / "random")[:2]:
-        names = [output.name for output in silent.get_outputs()]
-        assert not any("attention" in name for name in names)
+OPTIMUM = """
+from optimum.onnxruntime import ORTModelForSeq2SeqLM
+from transformers import AutoTokenizer
+import json, sys
+model = ORTModelForSeq2SeqLM.from_pretrained("shipped")
+tokenizer = AutoTokenizer.from_pretrained("shipped")
+rows = tokenizer(sys.argv[1:], return_tensors="pt", padding=True)
+searches = [{"num_beams": 1}, {"num_beams": 4, "length_penalty": 0.0}]
+for search in (*searches, searches[0] | {"use_cache": False}):
+    found = model.generate(**rows, **search)
+    print(json.dumps(tokenizer.batch_decode(found, skip_special_tokens=True)))
+"""
+
+
+def test_optimum_opens_the_folder_and_translates_as_we_do(onnx_folders):
+    found = run_elsewhere("optimum.onnxruntime", OPTIMUM, *PHRASES, cwd=onnx_folders)
+    wanted = [greedy_texts(), beam_texts(), greedy_texts()]
+    assert list(map(json.loads, found)) == wanted
+
+
+def test_the_folder_has_the_names_that_optimum_reads(onnx, onnx_folders):
+    encoder, decoder, config = onnx.open_graphs(onnx_folders / "shipped")
+
+    def names(parts):
+        return [each.name for each in parts]
+
+    past = [
+        f"{layer}.{side}.{part}"
+        for layer in range(config["decoder_layers"])
+        for side in ("decoder", "encoder")
+        for part in ("key", "value")
+    ]
+    assert names(encoder.get_inputs()) == ["input_ids", "attention_mask"]
+    assert names(encoder.get_outputs()) == ["last_hidden_state"]
+    fixed = ["input_ids", "encoder_hidden_states", "encoder_attention_mask"]
+    wanted = [*fixed, *(f"past_key_values.{name}" for name in past)]
+    assert names(decoder.get_inputs()) == wanted
+    wanted = ["logits", *(f"present.{name}" for name in past)]
+    assert names(decoder.get_outputs()) == wanted
+    assert config["model_type"] == "marian"
+    settings = read_json(onnx_folders / "shipped" / "generation_config.json")
+    assert settings["decoder_start_token_id"] == BOS
 
 
 def test_onnx_greedy_gives_our_translations(onnx, onnx_folders):

@@ -49,7 +49,7 @@ def average(
 
 exports = typer.Typer(
     help="Write a translation model for another program: Hugging Face's MarianMTModel, "
-    "CTranslate2, or any that runs ONNX.",
+    "CTranslate2, Argos Translate, or any that runs ONNX.",
     **MARKUP,
 )
 app.add_typer(exports, name="export")
@@ -100,26 +100,36 @@ def write_ctranslate2(
     write_export("ctranslate2", export_ctranslate2, model, out, **how)
 
 
-@exports.command("onnx")
-def write_onnx(
-    out: Out,
+@exports.command("argos")
+def write_argos(
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The .argosmodel file to write."),
+    ],
     model: ModelName = SHIPPED,
-    attention: Annotated[
-        bool,
-        typer.Option(
-            "--attention", help="Have the graphs return every head's weights."
-        ),
-    ] = False,
 ) -> None:
-    """For any program that runs ONNX.
+    """For Argos Translate.
 
     **Example**
 
-    `annotated-transformer export onnx -o graphs --attention`
+    `annotated-transformer export argos -o en_de.argosmodel`
+    """
+    from ..interop.argos import export_argos
+
+    write_export("argos", export_argos, model, out)
+
+
+@exports.command("onnx")
+def write_onnx(out: Out, model: ModelName = SHIPPED) -> None:
+    """For Hugging Face's optimum, and any program that runs ONNX.
+
+    **Example**
+
+    `annotated-transformer export onnx -o graphs`
     """
     from ..interop.onnx import export_onnx
 
-    write_export("onnx", export_onnx, model, out, attention=attention)
+    write_export("onnx", export_onnx, model, out)
 
 
 @app.command("import")

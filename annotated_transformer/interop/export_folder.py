@@ -15,6 +15,7 @@ from .marian_tokenizer import MarianTokenizer
 PAGES = {
     "marian": "after/other_weights",
     "ctranslate2": "interop/serve",
+    "argos": "interop/serve",
     "onnx": "interop/serve",
 }
 BOOK = "https://annotated-transformer.github.io/annotated-transformer"

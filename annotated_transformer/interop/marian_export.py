@@ -58,6 +58,16 @@ def tokenizer_settings(tokenizer: PairTokenizer) -> dict[str, Any]:
     }
 
 
+def write_settings(
+    folder: Path, config: TransformerConfig, tokenizer: PairTokenizer
+) -> None:
+    """Write config.json, generation_config.json and tokenizer_config.json."""
+    settings = tokenizer_settings(tokenizer) | {"model_max_length": config.max_length}
+    write_json(folder / "config.json", marian_config(config))
+    write_json(folder / "generation_config.json", marian_generation(config))
+    write_json(folder / "tokenizer_config.json", settings)
+
+
 def export_marian(
     model: Transformer, tokenizer: PairTokenizer, folder: str | Path
 ) -> None:
@@ -66,10 +76,7 @@ def export_marian(
     Raises: UserError for learned positions, heads larger than d_model / h, or a folder
     that holds something.
     """
-    weights, config = marian_weights(model), model.config
-    settings = tokenizer_settings(tokenizer) | {"model_max_length": config.max_length}
+    weights = marian_weights(model)
     with exported_folder(folder, "marian", model, tokenizer) as draft:
         save_file(weights, draft / "model.safetensors", metadata={"format": "pt"})
-        write_json(draft / "config.json", marian_config(config))
-        write_json(draft / "generation_config.json", marian_generation(config))
-        write_json(draft / "tokenizer_config.json", settings)
+        write_settings(draft, model.config, tokenizer)

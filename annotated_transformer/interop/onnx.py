@@ -1,56 +1,25 @@
-"""A Transformer as ONNX graphs."""
+"""A Transformer as ONNX graphs, under the names that Hugging Face's optimum reads."""
 
 import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..cache import Cache
 from ..data.pair_tokenizer import PairTokenizer
-from ..files import write_json
-from ..model.attention import MultiHeadAttention, attention, causal_mask
 from ..model.cache import KVCache
 from ..model.transformer import Transformer
 from .export_folder import exported_folder
 from .extras import needed
+from .marian_export import write_settings
 
-
-@contextmanager
-def noted_attention(
-    model: nn.Module,
-) -> Iterator[list[Float[Tensor, "batch h query key"]]]:
-    """In this context every attention of the model appends its weights to a list."""
-    notes: list[Tensor] = []
-
-    def attend(
-        module: MultiHeadAttention,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        mask = causal_mask(query.size(2), query.device) if is_causal else mask
-        heads, weights = attention(query, key, value, mask)
-        notes.append(weights)
-        return module.W_O(heads.transpose(1, 2).flatten(2))
-
-    modules = [each for each in model.modules() if isinstance(each, MultiHeadAttention)]
-    for module in modules:
-        vars(module)["attend"] = partial(attend, module)
-    try:
-        yield notes
-    finally:
-        for module in modules:
-            del vars(module)["attend"]
+GRAPHS = ENCODER, DECODER = "encoder_model.onnx", "decoder_model_merged.onnx"
 
 
 class GrowingCache(KVCache):
@@ -64,80 +33,76 @@ class GrowingCache(KVCache):
 
 
 class OnnxEncoder(nn.Module):
-    """Source ids to all that the decoder needs of them, and to attention if asked."""
+    """Source ids and which of them are real, to all that the decoder reads."""
 
-    def __init__(self, model: Transformer, attention: bool = False):
+    def __init__(self, model: Transformer):
         super().__init__()
-        self.model, self.attention = model, attention
+        self.model = model
 
-    def forward(self, ids: Int[Tensor, "batch src"]) -> tuple[Tensor, ...]:
-        """Memory, mask, the source's keys and values of every layer, [attention]."""
-        with noted_attention(self.model) as notes:
-            memory, mask = self.model.encode(ids)
-        layers = cast(Any, self.model.decoder.layers)
-        sources = [layer.start(memory)[1] for layer in layers]
-        keys = torch.stack([source.key for source in sources])
-        values = torch.stack([source.value for source in sources])
-        outputs = memory, mask[:, 0, 0], keys, values
-        return (*outputs, torch.stack(notes)) if self.attention else outputs
+    def forward(
+        self, ids: Int[Tensor, "batch src"], mask: Int[Tensor, "batch src"]
+    ) -> Float[Tensor, "batch src d_model"]:
+        """The memory."""
+        x = self.model.embed(self.model.src_embedding, ids)
+        return self.model.encoder(x, mask[:, None, None] != 0)
 
 
-class OnnxStep(nn.Module):
-    """One step of the decoder with its cache as plain tensors."""
+class OnnxDecoder(nn.Module):
+    """Some tokens after those that the caches hold, with the caches as plain tensors.
 
-    def __init__(self, model: Transformer, attention: bool = False):
+    What the source's cache lacks of the memory is added: all of it at the first call,
+    nothing later.
+    """
+
+    def __init__(self, model: Transformer):
         super().__init__()
-        self.model, self.attention = model, attention
+        self.model = model
 
     def forward(
         self,
-        token: Int[Tensor, "batch"],
-        mask: Bool[Tensor, "batch src"],
-        memory_keys: Float[Tensor, "layer batch h src d_k"],
-        memory_values: Float[Tensor, "layer batch h src d_v"],
-        keys: Float[Tensor, "layer batch h past d_k"],
-        values: Float[Tensor, "layer batch h past d_v"],
+        ids: Int[Tensor, "batch new"],
+        memory: Float[Tensor, "batch src d_model"],
+        mask: Int[Tensor, "batch src"],
+        past: list[Float[Tensor, "batch h _ _"]],
     ) -> tuple[Tensor, ...]:
-        """Logits, new keys, new values, [attention to the past and to the source]."""
-        pasts = [GrowingCache(*past) for past in zip(keys, values, strict=True)]
-        sources = [
-            KVCache(*each) for each in zip(memory_keys, memory_values, strict=True)
-        ]
-        layers = tuple(zip(pasts, sources, strict=True))
-        cache = Cache(layers=layers, src_mask=mask[:, None, None], length=keys.size(3))
-        with noted_attention(self.model) as notes:
-            logits = self.model.step(token, cache)
-        new_keys = torch.stack([past.key for past in pasts])
-        new_values = torch.stack([past.value for past in pasts])
-        outputs = logits, new_keys, new_values
-        if not self.attention:
-            return outputs
-        past, source = (
-            torch.stack(each)[..., 0, :] for each in (notes[::2], notes[1::2])
-        )
-        return *outputs, past, source
+        """Logits of all new positions; of each layer the target's keys and values and
+        the source's, old and new.
+        """
+        start, end = past[0].size(2), past[0].size(2) + ids.size(1)
+        memory, src_mask = memory[:, past[2].size(2) :], mask[:, None, None] != 0
+        y = self.model.embed(self.model.tgt_embedding, ids, start)
+        present: list[Tensor] = []
+        for i, layer in enumerate(cast(Any, self.model.decoder.layers)):
+            target = GrowingCache(*past[4 * i : 4 * i + 2])
+            source = GrowingCache(*past[4 * i + 2 : 4 * i + 4])
+            target.seen = torch.arange(end) <= torch.arange(start, end)[:, None]
+            source.update(*layer.source_attention.keys_values(memory))
+            y = layer.step(y, target, source, src_mask)
+            present += [target.key, target.value, source.key, source.value]
+        return self.model.logits(y), *present
 
 
 def to_onnx(
     module: nn.Module,
-    inputs: dict[str, Tensor],
+    examples: tuple[Any, ...],
+    axes: tuple[Any, ...],
+    inputs: list[str],
     outputs: list[str],
-    varying: dict[str, dict[int, Any]],
     path: Path,
 ) -> None:
-    """Record a module on example inputs; `varying` names the axes that may vary."""
+    """Record a module on example inputs; `axes` names those of each that may vary."""
     with _quietly(), torch.inference_mode():
         torch.onnx.export(
             module.eval(),
-            tuple(inputs.values()),
+            examples,
             str(path),
             dynamo=True,
             external_data=False,
             verbose=False,
-            input_names=list(inputs),
+            input_names=inputs,
             output_names=outputs,
             opset_version=20,
-            dynamic_shapes=tuple(varying[name] for name in inputs),
+            dynamic_shapes=axes,
         )
 
 
@@ -155,43 +120,34 @@ def _quietly() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def write_graphs(folder: Path, model: Transformer, attention: bool) -> None:
-    """Write encoder.onnx and decoder_step.onnx."""
-    config, size = model.config, torch.export.Dim
-    batch, src = size("batch"), size("src", max=config.max_length)
-    past = size("past", max=config.max_length - 1)
-    encoder, step = OnnxEncoder(model, attention), OnnxStep(model, attention)
-    ids = torch.full((2, 3), config.eos_id)
-    names = ["memory", "mask", "memory_keys", "memory_values"]
-    with torch.inference_mode():
-        outputs = dict(zip(names, encoder(ids), strict=False))
-    inputs = {"token": ids[:, 0]} | {name: outputs[name] for name in names[1:]}
-    inputs |= {
-        name: outputs[f"memory_{name}"][..., :2, :] for name in ("keys", "values")
-    }
-    varying: dict[str, dict[int, Any]] = {
-        "ids": {0: batch, 1: src},
-        "token": {0: batch},
-        "mask": {0: batch, 1: src},
-        "memory_keys": {1: batch, 3: src},
-        "memory_values": {1: batch, 3: src},
-        "keys": {1: batch, 3: past},
-        "values": {1: batch, 3: past},
-    }
-    names += ["attention"] * attention
-    to_onnx(encoder, {"ids": ids}, names, varying, folder / "encoder.onnx")
-    names = ["logits", "new_keys", "new_values"]
-    names += ["self_attention", "source_attention"] * attention
-    to_onnx(step, inputs, names, varying, folder / "decoder_step.onnx")
+def write_graphs(folder: Path, model: Transformer) -> None:
+    """Write both graphs."""
+    config, layers = model.config, len(cast(Any, model.decoder.layers))
+    ids, mask = torch.full((2, 3), config.eos_id), torch.ones(2, 3, dtype=torch.long)
+    source, target = {0: "batch", 1: "source"}, {0: "batch", 1: "new"}
+    names, outputs = ["input_ids", "attention_mask"], ["last_hidden_state"]
+    encoder, read = OnnxEncoder(model), (source, source)
+    to_onnx(encoder, (ids, mask), read, names, outputs, folder / ENCODER)
+    parts = [
+        (f"{layer}.{side}.{part}", torch.zeros(2, config.h, 2, size), length)
+        for layer in range(layers)
+        for side, length in (("decoder", "past"), ("encoder", "past_source"))
+        for part, size in (("key", config.d_k), ("value", config.d_v))
+    ]
+    names = ["input_ids", "encoder_hidden_states", "encoder_attention_mask"]
+    names += [f"past_key_values.{name}" for name, _, _ in parts]
+    outputs = ["logits", *(f"present.{name}" for name, _, _ in parts)]
+    past = [example for _, example, _ in parts]
+    memory = torch.zeros(2, 3, config.d_model)
+    axes = target, source, source, [{0: "batch", 2: length} for _, _, length in parts]
+    examples = ids[:, :2], memory, mask, past
+    to_onnx(OnnxDecoder(model), examples, axes, names, outputs, folder / DECODER)
 
 
 def export_onnx(
-    model: Transformer,
-    tokenizer: PairTokenizer,
-    folder: str | Path,
-    attention: bool = False,
+    model: Transformer, tokenizer: PairTokenizer, folder: str | Path
 ) -> None:
-    """Write a folder with the two graphs; `attention` has them return all weights.
+    """Write a folder with the two graphs that optimum's `ORTModelForSeq2SeqLM` opens.
 
     Raises: UserError for a folder that holds something, or when onnx or onnxscript is
     missing.
@@ -199,6 +155,5 @@ def export_onnx(
     for package in ("onnx", "onnxscript"):
         needed(package)
     with exported_folder(folder, "onnx", model, tokenizer) as draft:
-        write_graphs(draft, deepcopy(model).cpu().float().eval(), attention)
-        config = model.config.to_dict() | {"attention": attention}
-        write_json(draft / "config.json", config)
+        write_graphs(draft, deepcopy(model).cpu().float().eval())
+        write_settings(draft, model.config, tokenizer)

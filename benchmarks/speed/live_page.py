@@ -39,7 +39,7 @@ from annotated_transformer.data.pair_tokenizer import PairTokenizer
 from annotated_transformer.decoding.model_search import ModelSearch
 from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.files import read_json
-from annotated_transformer.interop.onnx import export_onnx
+from annotated_transformer.interop.onnx import GRAPHS, export_onnx
 from annotated_transformer.model.transformer import Transformer
 from annotated_transformer.model_names import find_folder
 from benchmarks.record import ROOT, command_line, folder, save
@@ -164,8 +164,8 @@ def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
 def write_graphs(model: Transformer, tokenizer: PairTokenizer, place: Path) -> None:
     """The encoder's and the decoder step's graphs, in float32 and in one byte."""
     export_onnx(model, tokenizer, place / "onnx")
-    for name in ("encoder", "decoder_step"):
-        exported = place / "onnx" / f"{name}.onnx"
+    for graph in GRAPHS:
+        exported, name = place / "onnx" / graph, Path(graph).stem
         shutil.copy(exported, place / f"{name}.float32.onnx")
         untied, small = place / f"{name}.untied.onnx", place / f"{name}.int8.onnx"
         onnx.save(untie(onnx.load(exported)), untied)
@@ -246,7 +246,7 @@ def weights_of_roads(place: Path) -> dict[str, dict[str, int]]:
     ours = {"model.packed", "transformer.js"}
     found = {"plain": {"bytes": total(place, ours), "lines": text.count("\n")}}
     for kind in ("float32", "int8"):
-        graphs = {f"{name}.{kind}.onnx" for name in ("encoder", "decoder_step")}
+        graphs = {f"{Path(name).stem}.{kind}.onnx" for name in GRAPHS}
         lines = loop.count("\n") + sum(section.count("\n") for section in kept)
         names = {*RUNTIME, *graphs, "onnx/tokenizer.json"}
         found[kind] = {"bytes": total(place, names), "lines": lines}

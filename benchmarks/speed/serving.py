@@ -34,7 +34,7 @@ from annotated_transformer.decoding.options import SearchOptions
 from annotated_transformer.decoding.search import Hypothesis
 from annotated_transformer.files import read_json
 from annotated_transformer.interop.ctranslate2 import export_ctranslate2
-from annotated_transformer.interop.onnx import export_onnx
+from annotated_transformer.interop.onnx import GRAPHS, export_onnx
 from annotated_transformer.translation.translator import Translator
 from benchmarks.measure import bleu, in_turn, medians, sides
 from benchmarks.record import ROOT, command_line, save
@@ -51,8 +51,7 @@ class Graphs:
     def __init__(self, folder: Path):
         options = SessionOptions()
         options.intra_op_num_threads = 1
-        names = ("encoder.onnx", "decoder_step.onnx")
-        sessions = [InferenceSession(str(folder / name), options) for name in names]
+        sessions = [InferenceSession(str(folder / name), options) for name in GRAPHS]
         self.graphs = *sessions, read_json(folder / "config.json")
         self.greedy = import_file(NBS / "onnx_greedy.py").greedy
 
