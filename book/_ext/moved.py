@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-MEAN = "the-mean-of-ten-checkpoints-lies-deeper"
+MEAN = "a-mean-of-checkpoints-is-usually-better"
 FAST = "performance/how_fast.html"
 MOVED = {
     "data/phrasebook": "data/pairs.html#meanings-cannot-leak",
