@@ -217,6 +217,10 @@ def test_ids_and_texts_are_those_of_their_tokenizer(case):
     ours, theirs = case.translator.tokenizer, case.tokenizer
     assert ours.encode_source(ODD) == theirs(ODD).input_ids
     assert ours.encode_target(ODD) == theirs(text_target=ODD).input_ids
+    assert ours(ODD) == dict(theirs(ODD))
+    batch = theirs(ODD, padding=True, return_tensors="pt")
+    for name, tensor in ours(ODD, return_tensors="pt").items():
+        assert torch.equal(tensor, batch[name])
     texts = [pair[1] for pair in PAIRS[:50]]
     rows = ours.encode_target(texts)
     torch.manual_seed(0)

@@ -26,6 +26,7 @@ for call in (
     lambda: list(translator.translate_stream([None])),
     lambda: list(translator.translate_stream([word], lines_at_once=float("nan"))),
     lambda: translator.check([None]),
+    lambda: translator.tokenizer([word, None]),
     *(lambda n=n: translator.score(word, word, batch_tokens=n) for n in BUDGETS),
     *(lambda n=n: SearchOptions(batch_tokens=n) for n in BUDGETS),
     lambda: SearchOptions(beam_size=10**6),
@@ -47,11 +48,12 @@ def test_each_call_that_makes_no_sense_is_one_user_error():
     )
     assert done.returncode == 0, done.stderr
     *said, last = done.stdout.splitlines()
-    assert last == "['März', 'März']" and len(said) == 25
+    assert last == "['März', 'März']" and len(said) == 26
     wanted = ["line 1 is None", "got NoneType", "got bytes", "line 1 is b'x'"]
     wanted += ["put them in a list", "got set", "got int", "line 1 is None"]
     wanted += ["got NoneType", "got bytes", "source line 1 is None", "target line 1"]
     wanted += ["line 1 is None", "lines_at_once is nan", "line 1 is None"]
+    wanted += ["texts is ['March', None]: give a text"]
     wanted += 2 * [f"batch_tokens is {n}" for n in ("0", "-5", "nan", "2.5")]
     wanted += ["beam_size is 1000000", "n_best is 1000000"]
     for words, line in zip(wanted, said, strict=True):
@@ -66,7 +68,7 @@ plan, good = recipe("phrasebook"), [("one house", "ein Haus")] * 9
 Path("file").write_text("x")
 wrong = [[], [("a", "b", "c")], [("a",)], ["a house"], ["ab"], [("a", None)], [(1, 2)]]
 wrong += [[(b"a", b"b")], [*good, ("a", "b", "c")], "ab", b"ab", None, 7, {"a": "b"}]
-wrong += [Path("x"), iter(good), FirstPairs(iter(good), 3)]
+wrong += [Path("x"), iter(good), FirstPairs(iter(good), 3), lambda: None]
 calls = [(plan, "run", each, good) for each in wrong]
 calls += [(plan, "run", good, each) for each in wrong]
 calls += [(each, "run", good, good) for each in ("phrasebook", None, plan.training)]
@@ -90,7 +92,7 @@ def test_wrong_arguments_of_prepare_are_named_before_a_folder_is_made(tmp_path):
     assert done.returncode == 0, done.stderr
     said = iter(done.stdout.splitlines())
     places = ["{} is empty", *["{}[0] is "] * 7, "{}[9] is ('a', 'b', 'c')"]
-    places += [*["{} is "] * 6, *["{} is an iterator"] * 2]
+    places += [*["{} is "] * 6, *["{} is an iterator"] * 2, "{}() is None"]
     wanted = [place.format(name) for name in ("train", "valid") for place in places]
     wanted += ["plan is 'phrasebook': give a recipe", "plan is None", "plan is Tr"]
     wanted += ["folder is None", "folder is 3", "file can't be written"]

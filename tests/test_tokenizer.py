@@ -415,6 +415,32 @@ def test_another_programs_tokenizer_is_read_and_not_trained_with(
         opened.check_trainable()
 
 
+def test_a_call_gives_ids_and_mask_as_transformers_does(joint):
+    texts = ["one house", "one house in March"]
+    rows = joint.encode_source(texts)
+    mask = [[1] * len(row) for row in rows]
+    assert joint(texts) == {"input_ids": rows, "attention_mask": mask}
+    assert joint(texts[0]) == {"input_ids": rows[0], "attention_mask": mask[0]}
+    padded = joint(texts, return_tensors="pt")
+    short, long = map(len, rows)
+    assert padded["input_ids"].tolist() == [rows[0] + [PAD] * (long - short), rows[1]]
+    ends = [[1] * short + [0] * (long - short), [1] * long]
+    assert padded["attention_mask"].tolist() == ends
+    assert joint(texts[0], return_tensors="pt")["input_ids"].tolist() == rows[:1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["a"], "np"), "return_tensors is 'np': give 'pt'"),
+        (([], "pt"), r"texts is \[\]: give a text"),
+    ],
+)
+def test_a_call_that_makes_no_sense(joint, arguments, message):
+    with pytest.raises(UserError, match=message):
+        joint(*arguments)
+
+
 def test_bpe_dropout_cuts_sources_smaller_and_always_alike(joint):
     texts = ["three young women are dancing in the street"] * 20
     whole = joint.encode_source(texts)

@@ -104,6 +104,13 @@ def test_translations_are_the_beam_searches_in_the_order_given(translator):
     assert translator.translate(TEXTS[::-1]) == outputs[::-1]
 
 
+def test_ids_are_searched_without_a_text(translator):
+    rows = translator.tokenizer(TEXTS)["input_ids"]
+    found = translator.engine.search(rows, SearchOptions())
+    ids = [best.tokens for best, *_ in found]
+    assert translator.tokenizer.decode(ids) == translator.translate(TEXTS)
+
+
 @pytest.mark.parametrize("batch_tokens", [1, 12])
 def test_the_size_of_batches_changes_nothing(translator, batch_tokens):
     options = SearchOptions(batch_tokens=batch_tokens)

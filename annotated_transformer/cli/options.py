@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ..decoding.engines import DTYPES, ENGINES
 from ..decoding.options import SearchOptions
+from .config_file import read_config, with_file
 from .type_groups import MARKUP, RootGroup
 
 app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False, **MARKUP)
@@ -170,6 +171,15 @@ SAMPLING: Group = {
     "seed": option(int | None, None, "For the same samples each time."),
 }
 TRAINING: Group = {
+    "context": (typer.Context, Parameter.empty),
+    "config": option(
+        str | None,
+        None,
+        "A YAML file with any of these by their names, and the settings under set; "
+        "what is typed wins. Each run writes one, config.yaml, that repeats it.",
+        callback=read_config,
+        is_eager=True,
+    ),
     "out": option(
         Path | None,
         None,
@@ -183,6 +193,7 @@ TRAINING: Group = {
         "NAME=VALUE for any size of the model or setting of its training; may be "
         "repeated.",
         "--set",
+        callback=with_file,
     ),
     "overwrite": option(
         bool, False, "Delete the run that the folder holds.", "--overwrite"

@@ -17,6 +17,7 @@ from rich.progress import (
 from rich.text import Text
 
 from ..errors import UserError
+from .config_file import Context, write_config
 from .exit_status import INTERRUPTED
 from .options import console
 from .streams import echo_on
@@ -68,16 +69,21 @@ def run_folder(out: Path | None, name: str) -> Path:
     return folder
 
 
-def train_run(run: "Run", logger: str | None = None) -> int:
-    """Train to the end, from where the run stopped, and say how it went.
+def train_run(run: "Run", logger: str | None = None, context: Context = None) -> int:
+    """Train to the end, from where the run stopped, and say how it went; config.yaml
+    repeats the command of a context.
 
     Returns the command's status: 130 when it was interrupted.
     """
     from ..training.log import open_logger
-    from ..training.run import fit
+    from ..training.run import claim_folder, describe, fit, lock_folder
 
     if not run.world.first:
         return INTERRUPTED if fit(run) == "interrupted" else 0
+    if context:
+        with lock_folder(run.folder, run.world):
+            claim_folder(run.folder, describe(run))
+            write_config(context, run.folder / "config.yaml")
     write = open_logger(logger, run.folder)
     with record_display(run.config.steps, run.config.patience) as show:
 

@@ -57,7 +57,7 @@ def start_and_train(task: Any, peak: float, folder: Path, training: Options) -> 
         run = start_run(
             task, folder, training["device"], overwrite=training["overwrite"]
         )
-        return train_run(run, training["logger"])
+        return train_run(run, training["logger"], training["context"])
 
 
 def add_train(group: typer.Typer, kind: ModelType) -> None:

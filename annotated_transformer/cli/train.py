@@ -140,4 +140,4 @@ def train_translator(
         with console.status("reading the text and cutting it into tokens, once"):
             run = prepare_run(plan, folder, pairs, start, training)
         tell_of_pairs(plan, folder, own["valid"] if run.world.first else None)
-        return train_run(run, training["logger"])
+        return train_run(run, training["logger"], training["context"])

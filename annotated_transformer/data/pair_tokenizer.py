@@ -113,6 +113,30 @@ class PairTokenizer:
         """The id that stands for what the vocabulary lacks."""
         return UNK
 
+    def __call__(
+        self, texts: str | list[str], return_tensors: str | None = None
+    ) -> dict[str, Any]:
+        """Source `input_ids` and their `attention_mask`, 1 for a token, as from a
+        tokenizer of transformers: in lists, or with "pt" padded (batch, width) tensors.
+
+        Raises: UserError for what is no text, or other tensors.
+        """
+        if return_tensors not in (None, "pt"):
+            raise UserError(f"return_tensors is {return_tensors!r}: give 'pt' or None")
+        lines = [texts] if isinstance(texts, str) else list(texts)
+        if not lines or not all(isinstance(line, str) for line in lines):
+            raise UserError(f"texts is {texts!r:.80}: give a text, or a list of them")
+        ids: Any = self.encode_source(lines)
+        mask: Any = [[1] * len(row) for row in ids]
+        if return_tensors:
+            from .batching import pad_rows
+
+            pad_id = getattr(self.source, "pad_id", PAD)  # Marian has its own
+            ids, mask = pad_rows(ids, pad_id=pad_id), pad_rows(mask, pad_id=0)
+        elif isinstance(texts, str):
+            ids, mask = ids[0], mask[0]
+        return {"input_ids": ids, "attention_mask": mask}
+
     def prefix(self, text: str) -> str:
         """What each part of a text that is cut must begin with: nothing, for a pair."""
         return ""

@@ -33,7 +33,8 @@ from .task import Task
 from .trainer import average_weights, train
 from .update import Update
 
-OWN = "run.json log.jsonl checkpoints model data tensorboard curves.png".split()
+OWN = "run.json config.yaml log.jsonl checkpoints model data tensorboard".split()
+OWN += ["curves.png"]
 
 
 def check_folder(folder: Path) -> None:

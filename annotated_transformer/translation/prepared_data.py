@@ -9,6 +9,7 @@ from typing import Any
 from ..data.bpe_dropout import BPEDropout
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.parallel_files import ParallelFiles
+from ..data.python_pairs import WANTED, as_pairs, checked
 from ..data.tokenized_pairs import TokenizedPairs
 from ..data.tokenizer_training import train_tokenizer
 from ..errors import UserError, check_kind
@@ -27,27 +28,26 @@ from ..training.recipes import Recipe
 Pairs = Iterable[tuple[str, str]]
 
 
-def check_pairs(name: str, pairs: Any) -> None:
-    """See that these can be a run's pairs; of a corpus, that it can be read again.
+def check_pairs(name: str, pairs: Any, src: str, tgt: str) -> Pairs:
+    """A run's pairs, as `as_pairs` takes them; of a corpus, see that it can be read
+    again.
 
     Raises: UserError that names what is no pair of texts.
     """
-    wanted = "(source, target) pairs of texts, in a list or a corpus"
-    check_kind(name, pairs, Iterable, wanted)
+    pairs = as_pairs(name, pairs, src, tgt)
+    check_kind(name, pairs, Iterable, WANTED)
     if isinstance(pairs, str | bytes | Mapping):
-        raise UserError(f"{name} is {pairs!r:.80}: give {wanted}")
+        raise UserError(f"{name} is {pairs!r:.80}: give {WANTED}")
     if any(isinstance(each, Iterator) for each in _within(pairs)):
         raise UserError(
-            f"{name} is an iterator, and is read more than once: give {wanted}"
+            f"{name} is an iterator, and is read more than once: give {WANTED}"
         )
-    if not isinstance(pairs, Sequence):
-        return
-    if not pairs:
-        raise UserError(f"{name} is empty: give {wanted}")
-    for number, pair in enumerate(pairs):
-        two = isinstance(pair, tuple | list) and len(pair) == 2
-        if not two or not all(isinstance(text, str) for text in pair):
-            raise UserError(f"{name}[{number}] is {pair!r:.80}: give {wanted}")
+    if isinstance(pairs, Sequence):
+        if not pairs:
+            raise UserError(f"{name} is empty: give {WANTED}")
+        for _ in checked(name, pairs):
+            pass
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _files(pairs: Pairs) -> dict[str, dict[str, Any]]:
     return {path.name: fingerprint(path) for path in paths}
 
 
-def _within(pairs: Pairs) -> Iterator[Pairs]:
+def _within(pairs: Any) -> Iterator[Any]:
     """The pairs, and those that they are made of."""
     yield pairs
     if inner := getattr(pairs, "pairs", None):

@@ -181,8 +181,8 @@ def check_start(plan: Recipe, start: InitFrom, pairs: Pairs) -> None:
 def prepare(
     plan: Recipe,
     folder: str | Path,
-    train: Pairs,
-    valid: Pairs,
+    train: Any,
+    valid: Any,
     report: Report | None = print_line,
     device: str | torch.device | None = None,
     init_from: InitFrom | None = None,
@@ -192,15 +192,15 @@ def prepare(
     or, with its tokenizer, from `init_from`, which may be of the reverse direction if
     both languages share its vocabulary.
 
-    `train` and `valid` are read more than once: lists, or corpora that can be read
-    again. The run prints its progress line by line; another `report` gets the records
-    of its log instead, and with None it is silent. `device` is a GPU where there is
-    one, unless named. `overwrite` deletes the run that the folder holds.
+    `train` and `valid`, lists, corpora or what else `as_pairs` takes, are read more
+    than once. The run prints its progress line by line; another `report` gets the
+    records of its log instead, and with None it is silent. `device` is a GPU where
+    there is one, unless named. `overwrite` deletes the run that the folder holds.
     Raises: UserError, before the folder is made, for an argument of another kind, a
     list with anything but pairs of texts, pairs that can be read only once, a folder
     that holds something else, or a model to start from that doesn't fit.
     """
-    _check_arguments(plan, folder, train, valid, report, init_from)
+    train, valid = _check_arguments(plan, folder, train, valid, report, init_from)
     if init_from:
         init_from = init_from.in_direction(plan.src, plan.tgt)
         check_start(plan, init_from, train)
@@ -222,13 +222,13 @@ def prepare(
 
 def _check_arguments(
     plan: Any, folder: Any, train: Any, valid: Any, report: Any, init_from: Any
-) -> None:
+) -> list[Pairs]:
     check_kind("plan", plan, Recipe, "a recipe, such as recipe('phrasebook')")
     check_kind("folder", folder, str | Path, "the path of the run's folder")
     check_kind("report", report, Callable | None, "a function of a record, or None")
     check_kind("init_from", init_from, InitFrom | None, "an InitFrom of a translator")
-    check_pairs("train", train)
-    check_pairs("valid", valid)
+    sides = {"train": train, "valid": valid}
+    return [check_pairs(*side, plan.src, plan.tgt) for side in sides.items()]
 
 
 def _claim_folder(folder: Path, world: World, overwrite: bool) -> None:
