@@ -17,6 +17,7 @@ from random import Random
 
 import pytest
 import torch
+import yaml
 from browser import BOOK, CHROMIUM, Browser
 from test_missing import FREE, HERE, LANGUAGES, LOST, NUMBER
 from tiny_run import opened
@@ -40,6 +41,7 @@ from annotated_transformer.translation.confidence import DOUBTFUL
 from annotated_transformer.translation.missing import missing
 from annotated_transformer.translation.translator import Translator
 from tools import live
+from tools.space import write_space
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "book" / "_static" / "live" / "transformer.js"
@@ -539,6 +541,23 @@ def test_the_model_is_loaded_when_it_is_asked_for_and_from_here(page, place, ser
         assert loaded[0].endswith(wanted)
         assert all(url.startswith((base, "data:", "blob:")) for url in browser.requests)
         assert set(browser.errors) <= others
+
+
+@needs_page
+def test_the_page_is_a_static_space_of_the_hub_too(tmp_path):
+    write_space(tmp_path / "space")
+    head = (tmp_path / "space/README.md").read_text("utf-8").split("---\n")[1]
+    assert yaml.safe_load(head)["sdk"] == "static"
+    base = f"{(tmp_path / 'space').as_uri()}/"
+    with Browser() as browser:
+        browser.open(f"{base}index.html")
+        browser.run(ASK)
+        browser.wait(ANSWERED)
+        assert text_of(browser, "output") == RIGHT
+        assert all(url.startswith((base, "data:", "blob:")) for url in browser.requests)
+        links = "[...document.links].map((each) => each.href)"
+        ours = [url for url in browser.run(links) if url.startswith(base)]
+        assert not [url for url in ours if not url.startswith(f"{base}index.html")]
 
 
 @needs_page

@@ -40,6 +40,9 @@ def write_space(folder: Path) -> None:
     local = r'href="(?!_static/|#|[a-z]+:)([^"]+)"'
     page = re.sub(local, rf'href="{book}/\1"', page)
     shutil.copytree(HTML / "_static", folder / "_static")
+    figure = folder / "_static/live/figure.js"
+    script = figure.read_text(encoding="utf-8").replace("`model/", f"`{book}/model/")
+    figure.write_text(script, encoding="utf-8")
     (folder / "index.html").write_text(page, encoding="utf-8")
     (folder / "README.md").write_text(HEAD.format(book=book), encoding="utf-8")
 
