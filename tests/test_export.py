@@ -1,5 +1,6 @@
 """Exports: the folders, the command, and Marian models with our scores."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from exporting import (
     greedy_texts,
     logits_of,
     random_model,
+    run_elsewhere,
     shipped,
     two_vocabularies,
 )
@@ -115,6 +117,44 @@ def test_marian_gives_our_scores_and_translations(hugging_face, tmp_path):
     ):
         found = marian.generate(**rows, **settings)
         assert tokenizer.batch_decode(found, skip_special_tokens=True) == texts
+
+
+TRANSFORMERS = """
+import json, sys
+from transformers import AutoTokenizer, MarianMTModel
+model = MarianMTModel.from_pretrained("transformers")
+tokenizer = AutoTokenizer.from_pretrained("transformers")
+rows = tokenizer(sys.argv[1:], return_tensors="pt", padding=True)
+found = model.generate(**rows, num_beams=1)
+print(json.dumps(tokenizer.batch_decode(found, skip_special_tokens=True)))
+assert "annotated_transformer" not in sys.modules
+"""
+CTRANSLATE2 = """
+import json, sys
+import ctranslate2
+from tokenizers import Tokenizer
+tokenizer = Tokenizer.from_file("ctranslate2/tokenizer.json")
+rows = [each.tokens for each in tokenizer.encode_batch(sys.argv[1:])]
+engine = ctranslate2.Translator("ctranslate2", intra_threads=1)
+found = [each.hypotheses[0] for each in engine.translate_batch(rows, beam_size=1)]
+print(json.dumps([tokenizer.decode([*map(tokenizer.token_to_id, f)]) for f in found]))
+assert "annotated_transformer" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "program", "write"),
+    [
+        ("transformers", TRANSFORMERS, export_marian),
+        ("ctranslate2", CTRANSLATE2, export_ctranslate2),
+    ],
+)
+def test_a_program_without_this_package_translates_as_we_do(
+    package, program, write, tmp_path
+):
+    write(shipped().model, shipped().tokenizer, tmp_path / package)
+    (printed,) = run_elsewhere(package, program, *PHRASES, cwd=tmp_path)
+    assert json.loads(printed) == greedy_texts()
 
 
 @pytest.mark.parametrize("changes", [{}, {"d_k": 3, "d_v": 5}], ids=str)
