@@ -305,14 +305,47 @@ def test_each_promise_names_a_test_that_exists():
 # -- launch ----------------------------------------------------------------------------
 
 
-def test_colab_gets_a_chapter_that_installs_the_project(tmp_path):
+def brought(install: str) -> set[str]:
+    """The libraries that a line of pip's installs beside the project, by name."""
+    extras = re.search(r"\[([\w,]+)\]'", install)[1].split(",")
+    texts = [*PROJECT["dependencies"], *shlex.split(install.partition("]'")[2])]
+    for extra in extras:  # which one may add to
+        texts += PROJECT["optional-dependencies"][extra]
+        ours = [text for text in texts if Requirement(text).name == PROJECT["name"]]
+        extras += {e for text in ours for e in Requirement(text).extras} - {*extras}
+    return {Requirement(text).name for text in texts}
+
+
+def imported(path: Path) -> set[str]:
+    """The libraries that a chapter's cells import."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    names = set(re.findall(r"^(?:import|from) (\w+)", "\n".join(code), re.M))
+    ours = {"annotated_transformer", *(file.stem for file in path.parent.glob("*.py"))}
+    return names - sys.stdlib_module_names - ours
+
+
+def test_colab_and_binder_get_what_a_chapter_imports(tmp_path):
+    build = (ROOT / ".binder" / "postBuild").read_text(encoding="utf-8")
+    binder = brought(build.partition("pip install")[2])
     written = launch.write_copies(tmp_path)
     assert tmp_path / "nbs" / "model" / "attention.ipynb" in written
     for path in written:
+        chapter = ROOT / path.relative_to(tmp_path)
+        assert imported(chapter) <= binder, path.name
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         sources = ["".join(cell["source"]) for cell in cells]
-        assert "pip install" in sources[0]
+        install = re.search(r"^%pip install --quiet (.*)", sources[0], re.M)[1]
+        on_colab = brought(install) | {"altair"}
+        assert imported(chapter) - {"nbdev"} <= on_colab, path.name
         assert not [source for source in sources if "nbdev_export()" in source]
+
+
+def test_a_chapter_leaves_colab_its_pytorch():
+    """A newer one breaks the torchvision there, which transformers loads."""
+    texts = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["export"]]
+    wanted = [each for each in map(Requirement, texts) if each.name == "torch"]
+    assert all(each.specifier.contains("2.11.0") for each in wanted)
 
 
 # -- the reference ---------------------------------------------------------------------

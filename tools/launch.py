@@ -1,11 +1,13 @@
 """Copies of the chapters for Colab, to which the rocket on each page leads.
 
-Colab starts from a bare machine, so its copies begin with a cell that fetches and
-installs the project, and end before the cell that exports it. `python tools/launch.py
-FOLDER` writes them; the publishing workflow puts them on the branch "launch".
+Colab's machine has PyTorch and much else, but not this project: its copies begin with
+a cell that fetches and installs it, and end before the cell that exports it. `python
+tools/launch.py FOLDER` writes them; the publishing workflow puts them on the branch
+"launch".
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,8 +16,10 @@ REPOSITORY = "https://github.com/annotated-transformer/annotated-transformer"
 SET_UP = """#| hide
 # On Colab: fetch the project, install it, and work where the chapter lies.
 !git clone --quiet --depth 1 {repository} project
-%pip install --quiet './project[export]' fastcore
+%pip install --quiet './project[{extras}]'
 %cd -q project/{folder}"""
+# For these a chapter needs other engines' formats; Colab has Altair.
+ENGINES = re.compile(r"^import (ctranslate2|transformers)\b", re.M)
 
 
 def colab_copy(notebook: dict, folder: str) -> dict:
@@ -25,7 +29,9 @@ def colab_copy(notebook: dict, folder: str) -> dict:
         for cell in notebook["cells"]
         if "nbdev_export()" not in "".join(cell["source"])
     ]
-    source = SET_UP.format(repository=REPOSITORY, folder=folder)
+    engines = any(ENGINES.search("".join(cell["source"])) for cell in cells)
+    extras = "export,plots" if engines else "plots"
+    source = SET_UP.format(repository=REPOSITORY, extras=extras, folder=folder)
     first = {
         "cell_type": "code",
         "execution_count": None,
