@@ -120,7 +120,7 @@ def test_nothing_is_found_in_the_phrasebook(tgt):
 @pytest.mark.parametrize("tgt", ["de", "fr"])
 def test_nothing_is_found_in_multi30k(data_root, tgt):
     train, valid = (
-        [*load_corpus("multi30k", split, "en", tgt, data_root)]
+        [*islice(load_corpus("multi30k", split, "en", tgt, data_root), 8_000)]
         for split in ("train", "val")
     )
     assert not doctor(train, "en", tgt, valid=valid).findings

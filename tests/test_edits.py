@@ -2,14 +2,16 @@
 commands compute, and an edit that changes nothing leaves it to the last bit.
 """
 
+import compileall
 import json
 import os
 import shutil
 import subprocess
 import sys
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 import pytest
 from nbdev.export import nb_export
@@ -27,7 +29,7 @@ TRAIN += [word for each in SETTINGS.split() for word in ("--set", each)]
 TRANSLATE = ["translate", "--input", "own/train.en", "--model", "phrasebook-en-de"]
 TRANSLATE += ["--engine", "torch", "--device", "cpu"]
 
-# An edit: the chapter, what stands there, and what is put in its place.
+Edit = tuple[str, str, str]  # the chapter, what stands there, what is put there
 MODEL = {
     "scale of the scores": (
         "model/attention",
@@ -102,40 +104,59 @@ def export(folder: Path, chapter: str, old: str, new: str) -> None:
     nb_export(path, lib_path=folder / "annotated_transformer")
 
 
-def outcome(edit: tuple[str, str, str] | None, command: list[str]) -> object:
-    """What the command computes with an edit: translations with their scores, or the
-    losses of five updates and the final weights.
-    """
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch)
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory) -> Callable[[Edit | None], Path]:
+    """A copy of the package for each edit, compiled but for what is edited."""
+    scratch = tmp_path_factory.mktemp("edits")
+    first = scratch / "first" / "annotated_transformer"
+    left = shutil.ignore_patterns("__pycache__", "models")
+    shutil.copytree(ROOT / "annotated_transformer", first, ignore=left)
+    (first / "models").symlink_to(ROOT / "annotated_transformer" / "models")
+    compileall.compile_dir(first, quiet=1)
+
+    @cache
+    def copy(edit: Edit | None) -> Path:
+        folder = Path(mkdtemp(dir=scratch))
+        shutil.copytree(first.parent, folder, symlinks=True, dirs_exist_ok=True)
         (folder / "own").mkdir()
         write_pairs(folder / "own")
-        copied = folder / "annotated_transformer"
-        left = shutil.ignore_patterns("__pycache__", "models")
-        shutil.copytree(ROOT / "annotated_transformer", copied, ignore=left)
-        (copied / "models").symlink_to(ROOT / "annotated_transformer" / "models")
         if edit:
             export(folder, *edit)
-        own = {"PYTHONPATH": scratch, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", "annotated_transformer", *command],
-            cwd=folder,
-            env=os.environ | own,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        if command[0] == "translate":
-            return done.stdout
+        return folder
+
+    return copy
+
+
+@pytest.fixture(scope="module")
+def outcome(copies) -> Iterator[Callable[[Edit | None, str], object]]:
+    """What a command computes with an edit: translations with their scores, or the
+    losses of five updates and the final weights.
+    """
+    runner = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("forked.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        text=True,
+    )
+
+    @cache
+    def computed(edit: Edit | None, command: str) -> object:
+        folder = copies(edit)
+        print(json.dumps([str(folder), COMMANDS[command]]), file=runner.stdin)
+        runner.stdin.flush()
+        status = int(runner.stdout.readline())
+        assert status == 0, (folder / "stderr").read_text(encoding="utf-8")
+        if "train" not in command:
+            return (folder / "stdout").read_text(encoding="utf-8")
         log = (folder / "run" / "log.jsonl").read_text(encoding="utf-8")
         losses = [record["loss"] for record in map(json.loads, log.splitlines())]
         return losses, (folder / "run" / "model" / "model.safetensors").read_bytes()
 
-
-@lru_cache
-def unedited(command: str) -> object:
-    """What a command computes as the chapters are."""
-    return outcome(None, COMMANDS[command])
+    yield computed
+    runner.stdin.close()
+    runner.wait()
+    runner.stdout.close()
 
 
 COMMANDS = {
@@ -153,11 +174,11 @@ CHANGES += [("translate with scores", *each) for each in DECODING.items()]
     [(command, edit) for command, _, edit in CHANGES],
     ids=[f"{command}, {name}" for command, name, _ in CHANGES],
 )
-def test_an_edit_in_a_chapter_changes_the_run(command, edit):
-    assert outcome(edit, COMMANDS[command]) != unedited(command)
+def test_an_edit_in_a_chapter_changes_the_run(command, edit, outcome):
+    assert outcome(edit, command) != outcome(None, command)
 
 
 @pytest.mark.parametrize("edit", NOTHING.values(), ids=NOTHING)
-def test_an_edit_that_changes_nothing_leaves_it_bit_for_bit(edit):
-    for command, arguments in COMMANDS.items():
-        assert outcome(edit, arguments) == unedited(command)
+def test_an_edit_that_changes_nothing_leaves_it_bit_for_bit(edit, outcome):
+    for command in COMMANDS:
+        assert outcome(edit, command) == outcome(None, command)

