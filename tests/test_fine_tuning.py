@@ -3,8 +3,10 @@ clear error for each start that doesn't fit.
 """
 
 import json
+from dataclasses import replace
 
 import pytest
+import torch
 from tiny_run import (
     losses,
     opened,
@@ -16,6 +18,10 @@ from tiny_run import (
 
 from annotated_transformer import load
 from annotated_transformer.files import read_card
+from annotated_transformer.training.recipes import recipe
+from annotated_transformer.training.run import fit
+from annotated_transformer.translation.prepared_data import InitFrom
+from annotated_transformer.translation.task import fine_tuning_recipe, prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reached its limit")
 FEW = "batch_tokens=256 log_every=1 save_every=2 keep=1"
@@ -53,6 +59,24 @@ def test_a_run_takes_over_weights_tokenizer_and_architecture(run, model, own):
     again = train_arguments(own, own / "again", f"{FEW} steps=2")
     assert run(*again, "--from", own / "run")[0] == 0
     assert load(own / "again").tokenizer.lowercase
+
+
+def test_a_run_leaves_the_model_that_it_starts_from_as_it_is(tmp_path):
+    start, pairs = load("phrasebook-en-de", device="cpu"), [("March 3", "3. März")] * 9
+    before = {name: w.clone() for name, w in start.model.state_dict().items()}
+    init = InitFrom("phrasebook-en-de", start.model, start.tokenizer)
+    plan = fine_tuning_recipe(recipe("phrasebook"), init)
+    plan = replace(plan, training=replace(plan.training, steps=1))
+    fit(prepare(plan, tmp_path / "run", pairs, pairs, None, "cpu", init))
+    for name, weights in start.model.state_dict().items():
+        assert torch.equal(weights, before[name]), name
+
+
+def test_a_run_that_goes_on_from_a_model_is_not_advised_to(run, model, own):
+    common = train_arguments(own, own / "run", f"{FEW} steps=1")
+    assert "--from" not in run(*common, "--from", model)[2]
+    common = train_arguments(own, own / "alone", f"{FEW} steps=1")
+    assert "go on from a trained model, --from" in run(*common)[2]
 
 
 def test_the_reverse_direction_starts_from_the_same_weights(run, own):

@@ -72,7 +72,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def tell_of_pairs(plan: Any, folder: Path, valid: str | None) -> None:
+def tell_of_pairs(plan: Any, folder: Path, valid: str | None, fine_tunes: bool) -> None:
     """Say on standard error what is suspicious about files to train on, if anything,
     before a new run begins in a folder.
 
@@ -88,4 +88,5 @@ def tell_of_pairs(plan: Any, folder: Path, valid: str | None) -> None:
             for prefix in (plan.corpus, valid)
         )
         for each in examine(pairs, *langs, valid=held).findings:
-            echo(f"doctor: {each.says}; {each}", err=True)
+            if not (fine_tunes and each.name == "pairs"):  # it has what is advised
+                echo(f"doctor: {each.says}; {each}", err=True)

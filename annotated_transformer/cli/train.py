@@ -139,5 +139,6 @@ def train_translator(
             return show(try_recipe(plan, folder, *pairs, device, start))
         with console.status("reading the text and cutting it into tokens, once"):
             run = prepare_run(plan, folder, pairs, start, training)
-        tell_of_pairs(plan, folder, own["valid"] if run.world.first else None)
+        valid = own["valid"] if run.world.first else None
+        tell_of_pairs(plan, folder, valid, run.task.fine_tunes)
         return train_run(run, training["logger"], training["context"])

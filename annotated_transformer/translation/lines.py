@@ -234,13 +234,22 @@ def restore_unknown(text: str, line: str, tokenizer: PairTokenizer) -> str:
     """A translation with the line's addresses and unknown characters where it has
     copied them, in order.
 
-    An [unk] more than the line has of them stays.
+    For an [unk] more than the line has of them stands the letter of the line's only
+    word that is the same but for it; without one it stays.
     """
     if "[unk]" in line or not UNREAD.search(text):
         return text
     addresses, letters = iter(COPIED.findall(line)), tokenizer.unknown_characters(line)
     unread = (next(addresses, each) if each == HIDDEN else each for each in letters)
-    return UNREAD.sub(lambda match: next(unread, match[0]), text)
+    text = UNREAD.sub(lambda match: next(unread, match[0]), text)
+    return re.sub(r"(\w*)\[unk\](\w*)", lambda match: restored(match, line), text)
+
+
+def restored(match: re.Match[str], line: str) -> str:
+    """A word with the one letter that its word in the line has for an [unk]."""
+    before, after = match.groups()
+    words = set(re.findall(rf"(?<!\w){before}\w{after}(?!\w)", line))
+    return words.pop() if before + after and len(words) == 1 else match[0]
 
 
 def join_parts(parts: list[list[Translation]]) -> list[Translation]:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -213,7 +214,7 @@ def prepare(
             tokenizer, *sides, data = prepare_data(
                 plan, folder / "data", train, valid, init_from
             )
-    model = init_from.model if init_from else _new_model(plan, tokenizer)
+    model = deepcopy(init_from.model) if init_from else _new_model(plan, tokenizer)
     ids = {"pad_id": model.config.pad_id, "bos_id": model.config.bos_id}
     known, held = (replace(pairs, **ids) for pairs in sides)
     given = known, held, plan.training, data, first_pairs(plan, valid, tokenizer)

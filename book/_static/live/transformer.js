@@ -436,7 +436,13 @@ var makeTransformer = () => {
         const unread = Array.from(prepared(source, "source"))
           .filter((each) => each === HIDDEN || !(each in vocab))
           .map((each) => (each === HIDDEN && addresses.shift()) || each);
-        return output.replace(/\[unk\]|\ufffc/g, (found) => unread.shift() ?? found);
+        const whole = output.replace(/\[unk\]|\ufffc/g, (found) => unread.shift() ?? found);
+        return whole.replace(/([\p{L}\p{N}_]*)\[unk\]([\p{L}\p{N}_]*)/gu, (found, before, after) => {
+          const word = `${before}[\\p{L}\\p{N}_]${after}`;
+          const alone = new RegExp(`(?<![\\p{L}\\p{N}_])${word}(?![\\p{L}\\p{N}_])`, "gu");
+          const words = [...new Set(source.match(alone))];
+          return before + after && words.length === 1 ? words[0] : found;
+        });
       },
     };
   }
