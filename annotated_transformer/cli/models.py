@@ -72,7 +72,7 @@ def write_marian(out: Out, model: ModelName = SHIPPED) -> None:
 
     **Example**
 
-    `annotated-transformer export marian -o phrasebook-marian`
+    `annotated-transformer export marian -m phrasebook-en-de -o phrasebook-marian`
     """
     from ..interop.marian_export import export_marian
 
