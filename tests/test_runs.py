@@ -13,6 +13,7 @@ from tasks import TASKS
 from annotated_transformer import UserError, load
 from annotated_transformer.average import average_checkpoints
 from annotated_transformer.cli.progress import run_folder, train_run
+from annotated_transformer.cli.recipe import plan_training
 from annotated_transformer.devices import matmul_seconds
 from annotated_transformer.training import run as runs
 from annotated_transformer.training.checkpoint import checkpoints
@@ -212,3 +213,23 @@ def test_a_run_prints_its_progress_unless_told_otherwise(tmp_path, capsys):
         assert any("validation" in line for line in lines)
         assert fit(start_run(TASKS[name](), tmp_path / "2" / name, "cpu", None))
         assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sizes"),
+    [
+        (99_999, "4 + 4 layers, d_model 128, 10,000 tokens"),
+        (100_000, "3 + 3 layers, d_model 256, 10,000 tokens"),
+    ],
+)
+def test_settings_follow_the_number_of_pairs(pairs, sizes, tmp_path, capsys):
+    for lang in ("en", "de"):
+        (tmp_path / f"own.{lang}").write_text("a\n" * pairs)
+    own = {"src": "en", "tgt": "de", "valid": "own", "recipe": None}
+    plan = plan_training(str(tmp_path / "own"), own, [], None, None)
+    assert f"{pairs:,} pairs: {sizes}; --recipe" in capsys.readouterr().err
+    assert not plan.moses and not plan.lowercase and plan.corpus.endswith("own")
+    named = plan_training(
+        str(tmp_path / "own"), own | {"recipe": "phrasebook"}, [], None, None
+    )
+    assert not capsys.readouterr().err and named.vocab_size == 1_000

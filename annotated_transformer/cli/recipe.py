@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from .settings import parse_settings, warn_of_rate
+from .streams import echo
 
 if TYPE_CHECKING:
     from ..training.recipes import Recipe
@@ -40,6 +41,8 @@ def plan_training(
             f"{start.name} brings its architecture and settings: leave out --recipe "
             "and --parts, or --from"
         )
+    if start and own["valid"]:  # nothing of a recipe stays but the files
+        own = {**own, "recipe": "multi30k-en-de-tiny"}
     plan, decided = named_recipe(source, **own), TOKENIZER
     if start:
         plan = fine_tuning_recipe(plan, start)
@@ -61,7 +64,7 @@ def named_recipe(
     from ..training import recipes
 
     if src and tgt and valid:
-        plan = recipes.recipe(recipe or "multi30k-en-de-tiny")
+        plan = recipes.recipe(recipe) if recipe else own_recipe(source, src, tgt)
         plan = replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid)
         return replace(plan, moses=False, lowercase=False, tidy=False)
     files = Path(source).parent.glob(f"{Path(source).name}.*")
@@ -72,6 +75,19 @@ def named_recipe(
             "--recipe; a recipe by its own name takes none of these"
         )
     return recipes.recipe(source)
+
+
+def own_recipe(prefix: str, src: str, tgt: str) -> "Recipe":
+    """The settings that suit the number of pairs in files of one's own; says which."""
+    from ..data.parallel_files import parallel_prefix
+    from ..training.recipes import own_text
+
+    pairs = parallel_prefix(prefix, src, tgt).count()
+    plan = own_text(pairs)
+    sizes = f"{plan.architecture.N} + {plan.architecture.N} layers, d_model "
+    sizes += f"{plan.architecture.d_model}, {plan.vocab_size:,} tokens"
+    echo(f"{pairs:,} pairs: {sizes}; --recipe or --set takes others", err=True)
+    return plan
 
 
 def open_start(model: str) -> "InitFrom":

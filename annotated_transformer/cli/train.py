@@ -40,8 +40,8 @@ OWN: Group = {
     "recipe": option(
         str | None,
         None,
-        "The recipe whose settings your own files are trained with, text as it is: "
-        "multi30k-en-de-tiny if none is named.",
+        "The recipe whose settings your own files are trained with, text as it is; "
+        "they follow the number of pairs if none is named.",
         autocompletion=recipe_names,
     ),
 }

@@ -39,6 +39,10 @@ class ParallelFiles:
                     )
             yield " ".join(pair[0].split()), " ".join(pair[1].split())
 
+    def count(self) -> int:
+        """The number of lines of the source."""
+        return sum(1 for _ in read_lines(self.src_path))
+
 
 def parallel_files(src_path: str | Path, tgt_path: str | Path) -> ParallelFiles:
     """Your own corpus: two UTF-8 files, plain or gzipped, with as many lines.
