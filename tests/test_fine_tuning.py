@@ -79,6 +79,12 @@ def test_a_run_that_goes_on_from_a_model_is_not_advised_to(run, model, own):
     assert "go on from a trained model, --from" in run(*common)[2]
 
 
+def test_a_new_run_of_own_files_says_its_sizes(run, own):
+    asked = train_arguments(own, own / "run", f"{FEW} steps=1")
+    assert "4 + 4 layers, d_model 128, " in run(*asked)[1]
+    assert "layers" not in run(*asked)[1]
+
+
 def test_the_reverse_direction_starts_from_the_same_weights(run, own):
     common = train_arguments(own, own / "run", "steps=1 batch_tokens=256")
     turned = [{"en": "de", "de": "en"}.get(each, each) for each in common]

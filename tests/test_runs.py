@@ -18,6 +18,7 @@ from annotated_transformer.devices import matmul_seconds
 from annotated_transformer.training import run as runs
 from annotated_transformer.training.checkpoint import checkpoints
 from annotated_transformer.training.distributed import World
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.run import Run, fit, start_run
 from benchmarks.train import train_task
 
@@ -216,20 +217,13 @@ def test_a_run_prints_its_progress_unless_told_otherwise(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "sizes"),
-    [
-        (99_999, "4 + 4 layers, d_model 128, 10,000 tokens"),
-        (100_000, "3 + 3 layers, d_model 256, 10,000 tokens"),
-    ],
+    ("pairs", "name"), [(99_999, "multi30k-en-de-tiny"), (100_000, "tatoeba-en-de")]
 )
-def test_settings_follow_the_number_of_pairs(pairs, sizes, tmp_path, capsys):
+def test_settings_follow_the_number_of_pairs(pairs, name, tmp_path):
     for lang in ("en", "de"):
         (tmp_path / f"own.{lang}").write_text("a\n" * pairs)
     own = {"src": "en", "tgt": "de", "valid": "own", "recipe": None}
     plan = plan_training(str(tmp_path / "own"), own, [], None, None)
-    assert f"{pairs:,} pairs: {sizes}; --recipe" in capsys.readouterr().err
+    wanted = recipe(name)
+    assert (plan.architecture, plan.training) == (wanted.architecture, wanted.training)
     assert not plan.moses and not plan.lowercase and plan.corpus.endswith("own")
-    named = plan_training(
-        str(tmp_path / "own"), own | {"recipe": "phrasebook"}, [], None, None
-    )
-    assert not capsys.readouterr().err and named.vocab_size == 1_000

@@ -72,21 +72,24 @@ def doctor(
         raise typer.Exit(1)
 
 
-def tell_of_pairs(plan: Any, folder: Path, valid: str | None, fine_tunes: bool) -> None:
-    """Say on standard error what is suspicious about files to train on, if anything,
-    before a new run begins in a folder.
+def tell_of_pairs(plan: Any, run: Any, valid: str | None) -> None:
+    """Before a new run begins, say its sizes and, on standard error, what is suspicious
+    about files to train on, if anything.
 
     Of a large text the beginning is looked at, so that this takes seconds.
     """
     from ..data.parallel_files import parallel_prefix
     from ..translation.doctor import doctor as examine
 
-    if valid and not (folder / "run.json").exists():
-        langs = plan.src, plan.tgt
+    if valid and not (run.folder / "run.json").exists():
+        langs, sizes = (plan.src, plan.tgt), run.model.config
         pairs, held = (
             [*islice(parallel_prefix(prefix, *langs), LOOKED_AT)]
             for prefix in (plan.corpus, valid)
         )
         for each in examine(pairs, *langs, valid=held).findings:
-            if not (fine_tunes and each.name == "pairs"):  # it has what is advised
+            advised = each.name == "pairs" and run.task.fine_tunes
+            if not advised:  # to do what it does
                 echo(f"doctor: {each.says}; {each}", err=True)
+        layers = f"{sizes.N} + {sizes.N} layers, d_model {sizes.d_model}"
+        echo(f"{layers}, {run.task.tokenizer.tgt_vocab_size:,} tokens")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from .settings import parse_settings, warn_of_rate
-from .streams import echo
 
 if TYPE_CHECKING:
     from ..training.recipes import Recipe
@@ -78,16 +77,11 @@ def named_recipe(
 
 
 def own_recipe(prefix: str, src: str, tgt: str) -> "Recipe":
-    """The settings that suit the number of pairs in files of one's own; says which."""
+    """The settings that suit the number of pairs in files of one's own."""
     from ..data.parallel_files import parallel_prefix
     from ..training.recipes import own_text
 
-    pairs = parallel_prefix(prefix, src, tgt).count()
-    plan = own_text(pairs)
-    sizes = f"{plan.architecture.N} + {plan.architecture.N} layers, d_model "
-    sizes += f"{plan.architecture.d_model}, {plan.vocab_size:,} tokens"
-    echo(f"{pairs:,} pairs: {sizes}; --recipe or --set takes others", err=True)
-    return plan
+    return own_text(parallel_prefix(prefix, src, tgt).count())
 
 
 def open_start(model: str) -> "InitFrom":

@@ -139,6 +139,5 @@ def train_translator(
             return show(try_recipe(plan, folder, *pairs, device, start))
         with console.status("reading the text and cutting it into tokens, once"):
             run = prepare_run(plan, folder, pairs, start, training)
-        valid = own["valid"] if run.world.first else None
-        tell_of_pairs(plan, folder, valid, run.task.fine_tunes)
+        tell_of_pairs(plan, run, own["valid"] if run.world.first else None)
         return train_run(run, training["logger"], training["context"])
