@@ -27,6 +27,7 @@ def test_a_model_goes_to_the_hub_and_comes_back_the_same(tmp_path):
             "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
             "HF_HUB_DISABLE_XET": "1",
             "HF_HUB_OFFLINE": "0",  # whatever this run has
+            "NO_PROXY": "127.0.0.1",
             "HF_HOME": str(tmp_path),
             "HF_TOKEN": "hf_nobody",
         }
