@@ -25,7 +25,7 @@ def read_config(context: Context, path: str | None) -> str | None:
         return None
     said, known = read_yaml(path), parameters(context)
     settings = as_mapping(said.pop("set", None), f"{path}: set")
-    texts = {name: as_text(f"{path}: {name}", each) for name, each in settings.items()}
+    texts = {name: as_typed(f"{path}: {name}", each) for name, each in settings.items()}
     context.obj = [f"{name}={text}" for name, text in texts.items()]
     context.default_map = {}
     for name, value in said.items():
@@ -37,7 +37,7 @@ def read_config(context: Context, path: str | None) -> str | None:
         if isinstance(value, bool) and not getattr(known[name], "is_flag", False):
             raise UserError(f"{path}: {name} is {value}: put what you mean in quotes")
         if value is not None:
-            text = as_text(f"{path}: {name}", value)
+            text = as_typed(f"{path}: {name}", value)
             context.default_map[known[name].name] = text
     return path
 
@@ -61,7 +61,7 @@ def as_mapping(values: Any, what: str) -> dict[str, Any]:
     return values or {}
 
 
-def as_text(what: str, value: Any) -> str:
+def as_typed(what: str, value: Any) -> str:
     """A value as it is typed. Raises: UserError unless it is a single one."""
     if isinstance(value, dict | list | set):
         raise UserError(f"{what} holds several values: write one")

@@ -88,8 +88,7 @@ def tell_of_pairs(plan: Any, run: Any, valid: str | None) -> None:
             for prefix in (plan.corpus, valid)
         )
         for each in examine(pairs, *langs, valid=held).findings:
-            advised = each.name == "pairs" and run.task.fine_tunes
-            if not advised:  # to do what it does
+            if each.name != "pairs" or not run.task.fine_tunes:  # few are enough then
                 echo(f"doctor: {each.says}; {each}", err=True)
         layers = f"{sizes.N} + {sizes.N} layers, d_model {sizes.d_model}"
         echo(f"{layers}, {run.task.tokenizer.tgt_vocab_size:,} tokens")
