@@ -88,7 +88,8 @@ def write_config(context: Context, path: Path) -> None:
             said[name] = {setting: as_number(text) for setting, _, text in pairs}
         elif name != "overwrite" and not usual:
             said[name] = str(value) if isinstance(value, Path) else value
-    head = f"# {context.command_path} --config {escaped(str(path))}\n"
+    words = context.command_path.removeprefix(context.find_root().info_name)
+    head = f"# annotated-transformer{words} --config {escaped(str(path))}\n"
     text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
     write_file(path, (head + text).encode())
 
