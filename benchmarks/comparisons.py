@@ -228,15 +228,16 @@ def searched(side: str, name: str, runs: Sequence[Record], names: Names) -> Side
 def vision() -> Iterator[Comparison]:
     """Each number of images: the Transformer, convolutions, and a linear model."""
     runs = read_runs("after/vision.jsonl")
-    for images in sorted({each["images"] for each in runs}):
-        here = [each for each in runs if each["images"] == images]
-        (one,) = (each for each in here if each["side"] == "linear")
-        found = [*map(float, one["tried"])], one["strength"], one["accuracy"]
-        sides = [exact("the linear model", "strength", *found)]
-        for name in ("transformer", "convolution"):
-            sides.append(study_side(name, here, "accuracy"))
-        name = f"MNIST, {images:,} images"
-        yield Comparison(name, "test accuracy", tuple(sides), "updates")
+    studies = {each["study"]: each["images"] for each in runs if "rate" in each}
+    for study, images in sorted(studies.items(), key=itemgetter(1)):
+        here = [each for each in runs if each["study"] == study]
+        names = "transformer", "convolution"
+        sides = [study_side(name, here, "accuracy") for name in names]
+        for each in [r for r in runs if r["study"] == f"{study}, linear"]:
+            found = [*map(float, each["tried"])], each["strength"], each["accuracy"]
+            sides.insert(0, exact("the linear model", "strength", *found))
+        told = f"MNIST, {images:,} {study.partition(' ')[2]}"
+        yield Comparison(told, "test accuracy", tuple(sides), "updates")
 
 
 def language_model() -> Iterator[Comparison]:

@@ -168,7 +168,8 @@ IMAGES = "MNIST, 1,000 images"
 def planted(monkeypatch, change):
     """The reasons against a comparison of images whose record was changed."""
     runs = read_runs("after/vision.jsonl")
-    here = [r for r in runs if (r["images"], r["side"]) == (1_000, "transformer")]
+    chosen = "1000 images", "transformer"
+    here = [r for r in runs if (r["study"], r["side"]) == chosen]
     others = [each for each in runs if each not in here]
     monkeypatch.setattr(comparisons, "read_runs", lambda _: others + change(here))
     (one,) = (each for each in comparisons.vision() if each.name == IMAGES)

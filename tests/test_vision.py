@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+from dataclasses import replace
 
 import torch
 from tiny_run import refused as assert_refused
@@ -14,6 +15,9 @@ from annotated_transformer.after.vision import (
 )
 from annotated_transformer.data.images import ImageSet
 from annotated_transformer.training.checkpoint import save_model
+from benchmarks.after import vision as benchmark
+from benchmarks.after.studies import due
+from benchmarks.record import read_runs
 
 SMALL = VisionConfig(N=1, d_model=16, d_ff=32, height=6, width=10, patch=4, classes=3)
 
@@ -86,3 +90,31 @@ def test_bad_input_ends_in_one_line(run, tmp_path):
         write_set(tmp_path / words, images, "train")
         refused(words, "train", tmp_path / words, "-o", out)
     assert not out.exists()
+
+
+# -- the benchmark ---------------------------------------------------------------------
+
+
+def test_the_long_study_tries_its_rates_and_the_others_are_on_record():
+    last = benchmark.TO_THE_END
+    runs = [run for run in read_runs(benchmark.PLACE) if run["study"] != last]
+    studies = benchmark.STUDIES.items()
+    missing = {name: due(name, study, runs) for name, study in studies}
+    tried = {(each["rate"], each["seed"]) for each in missing.pop(last)}
+    assert tried == {(1e-3, 0), (3e-3, 0), (1e-2, 0)}
+    assert not any(missing.values())
+
+
+def test_a_run_says_when_it_was_best(monkeypatch):
+    parts = stripes(48, 28, 28), stripes(24, 28, 28), stripes(24, 28, 28)
+    monkeypatch.setattr(benchmark, "digits", lambda: parts)
+    name = benchmark.TO_THE_END
+    short = replace(benchmark.STUDIES[name], updates=20)
+    monkeypatch.setattr(benchmark, "STUDIES", {name: short})
+    found = benchmark.run(
+        {"study": name, "side": "convolution", "rate": 1e-3, "seed": 1}
+    )
+    losses = found["validation_losses"]
+    assert len(losses) == 10 and found["updates"] == 20
+    assert found["validation_loss"] == min(losses)
+    assert found["best_update"] == 2 * (losses.index(min(losses)) + 1)
