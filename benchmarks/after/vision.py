@@ -10,11 +10,11 @@ same loop: moved images, and as many updates. For each number of images the rate
 is chosen by the loss on the validation images, with a seed that isn't used again; three
 seeds follow. Beside them, scikit-learn's logistic regression on the pixels, which has
 as many trials for the strength of its penalty. A last study asks where both networks
-end: a thousand images, and six times as many updates.
+end: a thousand images, and four times as many updates.
 
 A GPU is used where there is one, else a thread for each worker. A run that is on record
 is left alone, so the same command finishes what is missing. Adds a line for each run to
-results/after/vision.jsonl, which nbs/after/patches.ipynb shows. Takes five hours of
+results/after/vision.jsonl, which nbs/after/patches.ipynb shows. Takes four hours of
 one core.
 """
 
@@ -78,7 +78,7 @@ SIDES: dict[str, Callable[[], nn.Module]] = {
 STUDIES = {
     f"{images} images": Study(dict.fromkeys(SIDES, ()), RATES, updates)
     for images, updates in UPDATES.items()
-} | {TO_THE_END: Study(dict.fromkeys(SIDES, ()), RATES[1:], 6_000)}
+} | {TO_THE_END: Study(dict.fromkeys(SIDES, ()), RATES[1:], 4_000)}
 
 
 @cache
