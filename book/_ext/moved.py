@@ -14,7 +14,7 @@ MOVED = {
     "after/series": "after/patches.html#a-line-of-1970-beats-it",
     "performance/update": f"{FAST}#products-set-the-floor",
     "performance/growth": f"{FAST}#the-square-is-memory-first",
-    "performance/decoding": f"{FAST}#one-row-reads-many-multiply",
+    "performance/decoding": f"{FAST}#reading-the-weights-sets-a-floor",
     "after/gpt2_bert": "after/other_weights.html",
     "interop/ctranslate2": "interop/serve.html#equal-means-token-by-token",
     "interop/onnx": "interop/serve.html#which-format-for-which-machine",
