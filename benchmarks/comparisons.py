@@ -3,88 +3,105 @@
     python -m benchmarks.comparisons [--admit]
 
 Nothing is run again: what each side tried, its passes, seeds and scores come from the
-records in results/, and from the code where a record leaves its grid out. Writes
-results/fairness.json: each comparison with its table and with the reasons why it
-isn't fair, none for a fair one. A reason that wasn't there before is an error, unless
---admit puts it on the list.
+records in results/, and from the code where a record leaves its grid or its batch out.
+Writes results/fairness.json: each comparison with its table, the reasons why it isn't
+fair, none for a fair one, and remarks. A reason that wasn't there before is an error,
+unless --admit puts it on the list.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log
 from operator import itemgetter
+from statistics import mean
 from typing import Any
 
+from annotated_transformer.after.image_classification import ImageTraining
+from annotated_transformer.after.text_classification import ClassifierTraining
+from annotated_transformer.after.text_generation import LanguageTraining
+from annotated_transformer.training.recipes import recipe
 from annotated_transformer.translation.table3 import scaled_down_recipe, variations
-from benchmarks.after.distillation import STUDY
-from benchmarks.after.masked_language_model import PROBE_STRENGTHS
-from benchmarks.after.series import BATCH_NORM, LAYER_NORM, TRAINING, TRIAL_SEED
-from benchmarks.fair import HEADER, Comparison, Side, Value, table, unfair
+from annotated_transformer.translation.task import FINE_TUNING
+from benchmarks.after import series as ett
+from benchmarks.after.distillation import STUDY, student
+from benchmarks.after.masked_language_model import BATCH, PROBE_STRENGTHS
+from benchmarks.fair import HEADER, TEST, Comparison, Side, remarks, table, unfair
+from benchmarks.paper import reversal as words
 from benchmarks.paper.phrases import TASKS
+from benchmarks.paper.table3 import LONG
 from benchmarks.record import command_line, load, read_runs, save
 
 PLACE = "fairness.json"
 Record = dict[str, Any]
-Cost = Callable[[Record], Any]
-VALIDATION = "the validation split"
-# Values beyond which a setting can't go.
-BOUNDS: dict[str, tuple[Value, ...]] = {"dropout": (0.0,), "n-grams": (1,)}
-FEW_LABELS = {
-    "linear": "the linear model",
-    "nothing": "the model from nothing",
-    "pretrained": "the pretrained model",
-}
-CUT = "after/counted-words.json"
+Runs = Sequence[Record]
+LABELLED = "after/masked-language-model.json"
 CAPTIONS = "test_2016_flickr"
 TRAINING_HOURS, CHANNELS = 8_640, 7  # of ETTh1
-NORMS = LAYER_NORM, BATCH_NORM
 PATCHES = {8: "overlapping", 16: "side by side"}  # by their stride
-# The settings of a study, and the keys of a run that hold them.
-Names = dict[str, str]
-RATE, SERIES = {"rate": "rate"}, {"rate": "peak", "patches": "patches"}
-NETWORK, LINEAR = {"rate": "peak", "dropout": "dropout"}, {"n-grams": "n", "C": "C"}
+# The settings of a run, and what the table calls them.
+NAMES = "rate patches dropout C penalty strength order inverse trigrams word phrase"
+SETTINGS = {"peak": "rate", "n": "n-grams"} | {each: each for each in NAMES.split()}
 
 
 # -- a side ----------------------------------------------------------------------------
 
 
-def exact(
-    name: str,
-    setting: str,
-    tried: Sequence[Value],
-    won: Value,
-    score: float,
-    task: str = VALIDATION,
-) -> Side:
-    """A side that is solved, not trained, at each value of its one setting."""
-    values, winner = [{setting: value} for value in tried], {setting: won}
-    return trained(name, values, [winner], [{"score": score}], "score", None, task)
+def compared(
+    name: str, told: str, runs: Runs, score: str, unit: str = "updates", **how: Any
+) -> Comparison:
+    """The sides of these runs by a score; `how` they chose is as for `side`."""
+    names = dict.fromkeys(each["side"] for each in runs)
+    sides = tuple(side(each, runs, score, unit, **how) for each in names)
+    return Comparison(name, told, sides, unit)
 
 
-def trained(
+def side(
     name: str,
-    tried: Sequence[Record],
-    winners: Sequence[Record],
-    runs: Sequence[Record],
+    runs: Runs,
     score: str,
-    passes: float | None,
-    task: str | None = VALIDATION,
+    unit: str,
+    cost: Callable[[Record], Any] = itemgetter("validation_loss"),
+    task: str = "the validation split",
 ) -> Side:
-    """A side that tried some settings, and the runs with those that won."""
-    settings = winners[0]
-    grid = {each: tuple(sorted({run[each] for run in tried})) for each in settings}
-    seeds = tuple(each["seed"] for each in runs if "seed" in each)
-    scores = tuple(each[score] for each in runs)
-    search = grid, tuple(winners), len(tried)
-    return Side(name, *search, passes, seeds, scores, task, BOUNDS)
+    """A side: its trials have no score, and its runs the settings of the best trial.
+
+    One that is solved, not trained, has what it "tried" beside its score. Raises:
+    ValueError, if runs don't have the best settings.
+    """
+    own = [each for each in runs if each["side"] == name]
+    trials = [each for each in own if score not in each]
+    last = sorted((r for r in own if score in r), key=lambda r: r.get("seed", 0))
+    won = [min(trials, key=cost)] if trials else last[:1]
+    if "tried" in last[0]:
+        ((setting, _),) = settings(last[0]).items()
+        trials, won = [{setting: float(v)} for v in last[0]["tried"]], last
+    else:
+        for key, value in settings(won[0]).items():
+            if (found := same(name, [*map(settings, last)], key)) != value:
+                raise ValueError(f"{name}: its runs have {key} {found}, {value} won")
+    tried = [*map(settings, trials or won)]
+    return Side(
+        name,
+        {each: tuple(sorted({trial[each] for trial in tried})) for each in tried[0]},
+        tuple(map(settings, won)),
+        len(tried),
+        same(name, last, unit),
+        tuple(each["seed"] for each in last if "seed" in each),
+        tuple(each[score] for each in last),
+        last[0].get("task", task) if trials else None,
+        tuple({each["seed"] for each in trials if "seed" in each}),
+        same(name, trials or [{}], unit),
+        same(name, last, "parameters"),
+        same(name, last, "batch"),
+    )
 
 
-def renamed(runs: Sequence[Record], names: Names) -> list[Record]:
-    """Some settings of each trial, under the names of this page."""
-    return [{name: run[old] for name, old in names.items()} for run in runs]
+def settings(run: Record) -> Record:
+    """What a run could have chosen."""
+    return {name: run[key] for key, name in SETTINGS.items() if key in run}
 
 
-def same(side: str, runs: Sequence[Record], key: str) -> Any:
+def same(side: str, runs: Runs, key: str) -> Any:
     """What all runs of a side have in common. Raises: ValueError, if they don't."""
     values = list(dict.fromkeys(each.get(key) for each in runs))
     if len(values) != 1:
@@ -92,267 +109,207 @@ def same(side: str, runs: Sequence[Record], key: str) -> Any:
     return values[0]
 
 
-def study_side(
-    name: str,
-    runs: Sequence[Record],
-    score: str,
-    budget: str = "updates",
-    cost: Cost = itemgetter("validation_loss"),
-    names: Names = RATE,
-    task: str = VALIDATION,
-) -> Side:
-    """One side of a study, which was tuned on seed 0 by the validation split.
-
-    Raises: ValueError, if its runs don't have the settings of the best trial.
-    """
-    own = [each for each in runs if each["side"] == name]
-    trials = [each for each in own if each["seed"] == TRIAL_SEED]
-    last = sorted((r for r in own if r not in trials), key=itemgetter("seed"))
-    best = min(trials, key=cost)
-    for key in names.values():
-        if (found := same(name, last, key)) != best[key]:
-            raise ValueError(f"{name}: its runs have {key} {found}, {best[key]} won")
-    tried, winner = renamed(trials, names), renamed([best], names)
-    return trained(name, tried, winner, last, score, same(name, last, budget), task)
-
-
-def recipe(
-    name: str, runs: Sequence[Record], score: str, budget: str = "updates"
-) -> Side:
-    """A side whose record has no search of its rate."""
-    rate, spent = [{"rate": same(name, runs, "rate")}], same(name, runs, budget)
-    return trained(name, rate, rate, runs, score, spent, None)
+def trained(runs: Iterable[Record], batch: int) -> list[Record]:
+    """The runs, and the batch of those that were trained."""
+    return [run | ({"batch": batch} if "seed" in run else {}) for run in runs]
 
 
 # -- the records -----------------------------------------------------------------------
 
 
-def series() -> Iterator[Comparison]:
+def series(runs: list[Record]) -> Iterator[Comparison]:
     """The linear model beside the Transformer, at each context and horizon."""
-    runs = read_runs("after/series.jsonl")
+    sides, batch = ("linear", ett.LAYER_NORM, ett.BATCH_NORM), ett.TRAINING.batch
     for context, hours in dict.fromkeys((r["context"], r["horizon"]) for r in runs):
-        here = [r for r in runs if (r["context"], r["horizon"]) == (context, hours)]
-        task = f"{hours} from {context}"
-        (one,) = (each for each in here if each["side"] == "linear")
-        found = one["tried"], one["penalty"], one["mse"], task
-        linear = exact("the linear model", "penalty", *found)
         windows = CHANNELS * (TRAINING_HOURS - context - hours + 1)
-        own = [
-            each
-            | {"side": f"the {each['side']}", "patches": PATCHES[each["stride"]]}
-            | {"passes": each["updates"] * TRAINING.batch / windows}
-            for each in here
-            if each["side"] in NORMS
-        ]
-        how = "mse", "passes", itemgetter("validation"), SERIES, task
-        networks = (study_side(f"the {norm}", own, *how) for norm in NORMS)
+        here = [r for r in runs if (r["context"], r["horizon"]) == (context, hours)]
+        here = trained((each for each in here if each["side"] in sides), batch)
+        for run in [each for each in here if "stride" in each]:
+            run["patches"] = PATCHES[run["stride"]]
+            run["passes"] = run["updates"] * batch / windows
+        how = {"cost": itemgetter("validation"), "task": f"{hours} from {context}"}
         name = f"ETTh1, {hours} hours from {context}"
-        yield Comparison(name, "test MSE", (linear, *networks))
+        yield compared(name, "test MSE", here, "mse", "passes", **how)
 
 
-def few_labels() -> Iterator[Comparison]:
-    """Linear, from nothing and pretrained, at each number of labelled reviews."""
-    record, score = load("after/masked-language-model.json"), "test accuracy"
-    most = record["pretraining"]["updates"]
-    points = [each for each in record["points"] if each.get("updates") in (None, most)]
-    probes = [each for each in record["probes"] if each["updates"] == most]
-    for labels in sorted({each["labels"] for each in points}):
-        here = [each for each in points if each["labels"] == labels]
-        linear, nothing, pretrained = (
-            few_labels_side(side, here, record["tuned"][side]) for side in FEW_LABELS
-        )
-        name = f"IMDb, {labels:,} labels"
-        yield Comparison(name, score, (linear, nothing, pretrained))
-        sides = linear, pretrained, probe(probes, str(labels))
-        yield Comparison(f"{name}, a probe", score, sides)
-
-
-def few_labels_cut() -> Iterator[Comparison]:
-    """The same with a linear model that learns from the 128 tokens, as they do."""
-    record, cut = load("after/masked-language-model.json"), load(CUT)
-    most = record["pretraining"]["updates"]
-    networks = [each for each in record["points"] if each.get("updates", most) == most]
-    points = [each for each in networks if each["side"] != "linear"] + cut["points"]
-    tuned = record["tuned"] | {"linear": cut["tuned"]}
-    for labels in sorted({each["labels"] for each in points}):
-        here = [each for each in points if each["labels"] == labels]
-        sides = tuple(few_labels_side(side, here, tuned[side]) for side in FEW_LABELS)
-        yield Comparison(f"IMDb, {labels:,} labels, cut", "test accuracy", sides)
-
-
-def few_labels_side(side: str, points: Sequence[Record], tuned: Record) -> Side:
-    """A side at a number of labels, whose settings were chosen once, at 1,000."""
-    names = LINEAR if side == "linear" else NETWORK
-    tried, winner = renamed(tuned["tried"], names), renamed([tuned], names)
-    runs = [each for each in points if each["side"] == side]
-    passes, task = same(side, runs, "passes"), "1,000 labels"
-    return trained(FEW_LABELS[side], tried, winner, runs, "test", passes, task)
-
-
-def probe(probes: Sequence[Record], labels: str) -> Side:
-    """A linear model on the frozen encoder, whose penalty each draw chose anew."""
-    runs = [each["labels"][labels] | {"seed": each["seed"]} for each in probes]
-    tried, winners = [{"C": C} for C in PROBE_STRENGTHS], renamed(runs, {"C": "C"})
-    task = "each draw of labels"
-    return trained("the probe", tried, winners, runs, "test", None, task)
-
-
-def classifier() -> Iterator[Comparison]:
-    """Learned attention beside the linear model, and beside other attention."""
-    runs, score = read_runs("after/classifier.jsonl"), "test accuracy"
-    names = {"rate": "rate", "dropout": "dropout"}
-    linear = searched("linear", "the linear model", runs, LINEAR)
-    none, plain, learned = (
-        searched(side, f"the classifier with {word} attention", runs, names)
-        for side, word in {"none": "no", "plain": "plain", "learned": "learned"}.items()
-    )
-    yield Comparison("IMDb, all labels", score, (linear, learned))
-    yield Comparison("IMDb, kinds of attention", score, (none, plain, learned))
-
-
-def searched(side: str, name: str, runs: Sequence[Record], names: Names) -> Side:
-    """A side that was judged by validation at each trial, by the accuracy and then the
-    loss, and tested where it won.
+def few_labels(record: Record, cut: Record | None = None) -> Iterator[Comparison]:
+    """Linear, from nothing, and pretrained, at each number of labels, and a probe; or
+    with a linear model that learns from the 128 tokens, as they do.
     """
-    own = [each for each in runs if each["side"] == side]
-    settings = renamed(own, names)
-    trials = [each for i, each in enumerate(settings) if each not in settings[:i]]
-    firsts = [own[settings.index(each)] for each in trials]
-    best = max(firsts, key=lambda r: (r["valid_accuracy"], -r["valid_loss"]))
-    winner = renamed([best], names)
-    last = [r for r in own if "accuracy" in r and renamed([r], names) == winner]
-    passes = same(name, last, "passes")
-    return trained(name, trials, winner, last, "accuracy", passes, "all labels")
+    most, linear = record["pretraining"]["updates"], (cut or record)["points"]
+    networks = [each for each in record["points"] if each["side"] != "linear"]
+    points = [each for each in linear if each["side"] == "linear"]
+    points += [each for each in networks if each.get("updates", most) == most]
+    tuned = record["tuned"] | ({"linear": cut["tuned"]} if cut else {})
+    trials = [r | {"side": each} for each in tuned for r in tuned[each]["tried"]]
+    how = {"cost": lambda run: -run["valid"], "task": "1,000 labels"}
+    draws = {"side": "the probe", "tried": PROBE_STRENGTHS, "task": "each draw"}
+    probes = [r for r in record["probes"] if r["updates"] == most and not cut]
+    for labels in sorted({each["labels"] for each in points}):
+        name, told = f"IMDb, {labels:,} labels", "test accuracy"
+        here = trials + [each for each in points if each["labels"] == labels]
+        here = [r | ({"batch": BATCH} if "peak" in r else {}) for r in here]
+        whole = f"{name}, cut" if cut else name
+        yield compared(whole, told, here, "test", "passes", **how)
+        if probes:
+            drawn = [r["labels"][str(labels)] | {"seed": r["seed"]} for r in probes]
+            here = [each for each in here if each["side"] != "nothing"]
+            here += [draws | each for each in drawn]
+            yield compared(f"{name}, a probe", told, here, "test", "passes", **how)
 
 
-def vision() -> Iterator[Comparison]:
+def classifier(runs: list[Record]) -> Iterator[Comparison]:
+    """Learned attention beside the linear model, and beside other attention."""
+    runs = trained(runs, ClassifierTraining().batch)
+    for name, sides in {
+        "all labels": ("linear", "learned"),
+        "kinds of attention": ("none", "plain", "learned"),
+    }.items():
+        here = [each for each in runs if each["side"] in sides]
+        how = {"cost": lambda run: (-run["valid_accuracy"], run["valid_loss"])}
+        told = f"IMDb, {name}", "test accuracy", here, "accuracy", "passes"
+        yield compared(*told, task="all labels", **how)
+
+
+def vision(runs: list[Record]) -> Iterator[Comparison]:
     """Each number of images: the Transformer, convolutions, and a linear model."""
-    runs = read_runs("after/vision.jsonl")
+    runs = trained(runs, ImageTraining().batch)
     studies = {each["study"]: each["images"] for each in runs if "rate" in each}
     for study, images in sorted(studies.items(), key=itemgetter(1)):
-        here = [each for each in runs if each["study"] == study]
-        names = "transformer", "convolution"
-        sides = [study_side(name, here, "accuracy") for name in names]
-        for each in [r for r in runs if r["study"] == f"{study}, linear"]:
-            found = [*map(float, each["tried"])], each["strength"], each["accuracy"]
-            sides.insert(0, exact("the linear model", "strength", *found))
-        told = f"MNIST, {images:,} {study.partition(' ')[2]}"
-        yield Comparison(told, "test accuracy", tuple(sides), "updates")
+        here = [each for each in runs if each["study"] in (study, f"{study}, linear")]
+        name = f"MNIST, {images:,} {study.partition(' ')[2]}"
+        yield compared(name, "test accuracy", here, "accuracy")
 
 
-def language_model() -> Iterator[Comparison]:
+def language_model(runs: list[Record]) -> Iterator[Comparison]:
     """N-grams beside the model, on tiny Shakespeare."""
-    runs, budget = read_runs("after/language-model.jsonl"), "passes"
-    (grams,) = (each for each in runs if each["side"] == "n-grams")
-    found = [*map(int, grams["tried"])], grams["order"], grams["nats"]
-    counts = exact("the n-grams", "order", *found)
-    ours = study_side("ours", runs, "nats", budget)
-    laptop = [each for each in runs if each["side"] == "laptop"]
-    rate = {"rate": laptop[0]["rate"]}  # which nanoGPT's own program has, too
-    itself = [each | rate for each in runs if each["side"] == "nanoGPT"]
-    small = recipe("the laptop's settings", laptop, "nats", budget)
-    theirs = recipe("nanoGPT", itself, "nats", budget)
-    name, score = "tiny-shakespeare", "nats per character"
-    yield Comparison(name, score, (counts, ours))
-    yield Comparison(f"{name}, a laptop's settings", score, (counts, small, theirs))
+    laptop = next(each for each in runs if each["side"] == "laptop")
+    for run in runs:
+        if run["side"] == "nanoGPT":  # whose own program has the same rate and batch
+            run |= {key: laptop[key] for key in ("rate", "training")}
+        run |= {"batch": run["training"]["batch"]} if "training" in run else {}
+    for name, sides in {
+        "tiny-shakespeare": ("n-grams", "ours"),
+        "tiny-shakespeare, a laptop's settings": ("n-grams", "laptop", "nanoGPT"),
+    }.items():
+        here = [each for each in runs if each["side"] in sides]
+        yield compared(name, "nats per character", here, "nats", "passes")
 
 
-def since_2017() -> Iterator[Comparison]:
+def since_2017(runs: list[Record]) -> Iterator[Comparison]:
     """Each study: the sides' losses on the test split, and BLEU of 2017 and today."""
-    runs = read_runs("after/since_2017.jsonl")
+    tokens = scaled_down_recipe(variations()["base"]).training.batch_tokens
     for study in dict.fromkeys(each["study"] for each in runs):
-        here = [each for each in runs if each["study"] == study]
-        names = list(dict.fromkeys(each["side"] for each in here))
+        batch = LanguageTraining().batch if study == "decoder-only" else tokens
+        here = trained((each for each in runs if each["study"] == study), batch)
         for score in ("test_loss", "bleu"):
             if any(score in each for each in here):
-                sides = tuple(study_side(name, here, score) for name in names)
-                told = f"since 2017, {study}, {score.replace('_', ' ')}"
-                yield Comparison(told, score, sides, "updates")
+                name = f"since 2017, {study}, {score.replace('_', ' ')}"
+                yield compared(name, score, here, score)
 
 
-def distillation() -> Iterator[Comparison]:
+def distillation(runs: list[Record]) -> Iterator[Comparison]:
     """A student of people's translations beside one of a teacher's."""
-    runs = read_runs("after/distillation.jsonl")
-    names = list(dict.fromkeys(each["side"] for each in runs))
-    sides = tuple(study_side(name, runs, "bleu", cost=STUDY.cost) for name in names)
-    yield Comparison("Tatoeba, distillation", "bleu", sides, "updates")
+    here = trained(runs, student(0.0, 1).training.batch_tokens)
+    yield compared("Tatoeba, distillation", "bleu", here, "bleu", cost=STUDY.cost)
 
 
-def parsing() -> Iterator[Comparison]:
+def parsing(runs: list[Record]) -> Iterator[Comparison]:
     """A grammar, and parsers that learned from trees as they are, or exchanged too."""
-    runs = read_runs("paper/parsing.jsonl")
-    (counted,) = (each for each in runs if each["study"] == "grammar")
-    found = [*map(int, counted["tried"])], counted["order"], counted["test"]["f1"]
-    grammar = exact("the grammar", "order", *found)
+    name, score = "Penn Treebank's sample", "f1, constrained, beam"
+    grammar = [r | {score: r["test"]["f1"]} for r in runs if r["study"] == "grammar"]
+    runs = [r | {"batch": r["training"]["batch_tokens"]} for r in runs if "rate" in r]
     tuned = [each for each in runs if each["study"] == "parsing"]
     longer = [each for each in runs if each["study"] == "longer"]
-    longer += [each for each in tuned if each["seed"] == 0]
-    score, name = "f1, constrained, beam", "Penn Treebank's sample"
-    sides = [study_side(side, tuned, score) for side in ("as they are", "exchanged")]
-    yield Comparison(name, "F1", (grammar, *sides), "updates")
-    last = study_side("exchanged", longer, score)
-    yield Comparison(f"{name}, longer", "F1", (grammar, last), "updates")
+    longer += [r for r in tuned if (r["seed"], r["side"]) == (0, "exchanged")]
+    for told, here in {name: tuned, f"{name}, longer": longer}.items():
+        yield compared(told, "F1", grammar + here, score)
 
 
-def counted_phrases() -> Iterator[Comparison]:
+def counted_phrases(record: Record) -> Iterator[Comparison]:
     """Counted phrases beside the Transformers of captions and of everyday sentences."""
+
+    def own(run: Record, rate: str, updates: int, bleu: float) -> Record:
+        training = run["run"]["training"]
+        about = {"side": "the model", "rate": training[rate], "seed": training["seed"]}
+        batch = training["batch_tokens"]
+        return about | {"batch": batch, "updates": updates, "test": bleu}
+
     captions = []
     for name in "ends", "seed2", "seed3":
-        record = load(f"runs/multi30k-en-de-tiny-{name}/record.json")
-        training, found = record["run"]["training"], record["as_published"]
-        scores = found["tests"][CAPTIONS]["scores"][TASKS["multi30k"].convention]
-        run = {"seed": training["seed"], "rate": training["lr_factor"]}
-        captions.append(run | {"updates": found["end"], "bleu": scores["value"]})
-    sides = phrases("multi30k", CAPTIONS), recipe("the recipe", captions, "bleu")
-    yield Comparison("Multi30k, counted phrases", "BLEU", sides, "updates")
-    record = load("runs/tatoeba-en-de/record.json")
-    training = record["run"]["training"]
-    everyday = {"seed": training["seed"], "rate": training["peak"]}
-    everyday["updates"] = record["earlier_updates"] + record["updates"]
-    everyday["bleu"] = record["as_shipped"]["bleu"]
-    sides = phrases("tatoeba", "test"), recipe("the model", [everyday], "bleu")
-    yield Comparison("Tatoeba, counted phrases", "BLEU", sides, "updates")
+        run = load(f"runs/multi30k-en-de-tiny-{name}/record.json")
+        found = run["as_published"]
+        bleu = found["tests"][CAPTIONS]["scores"][TASKS["multi30k"].convention]["value"]
+        captions.append(own(run, "lr_factor", found["end"], bleu))
+    run = load("runs/tatoeba-en-de/record.json")
+    updates = run["earlier_updates"] + run["updates"]
+    everyday = [own(run, "peak", updates, run["as_shipped"]["bleu"])]
+    about, how = {"side": "phrase counting"}, {"cost": lambda run: -run["bleu"]}
+    named = {"Multi30k": (captions, CAPTIONS), "Tatoeba": (everyday, "test")}
+    for corpus, (runs, test) in named.items():
+        counted = record[corpus.lower()]
+        last = about | counted["weights"] | {"test": counted["tests"][test]}
+        here = [*(each | about for each in counted["tried"]), last, *runs]
+        yield compared(f"{corpus}, counted phrases", "BLEU", here, "test", **how)
 
 
-def phrases(corpus: str, split: str) -> Side:
-    """The counting and its weights."""
-    counted = load("paper/phrases.json")[corpus]
-    search = counted["tried"], [counted["weights"]]
-    return trained("phrase counting", *search, [counted["tests"]], split, None)
-
-
-def race() -> Iterator[Comparison]:
+def race(record: Record) -> Iterator[Comparison]:
     """The recurrent translator beside the Transformer, at equal time."""
-    record = load("paper/race.json")
     runs = [row | {"bleu": row["equal_time"]["bleu"]} for row in record["runs"]]
-    sides = tuple(
-        study_side(name, record["tried"] + runs, "bleu", "budget")
-        for name in ("recurrent", "Transformer")
-    )
-    yield Comparison("Multi30k, the race", "BLEU", sides, "seconds")
+    about = {"batch": record["batch_tokens"], "seconds": record["budget"]}
+    runs = [each | about for each in record["tried"] + runs]
+    yield compared("Multi30k, the race", "BLEU", runs, "bleu", "seconds")
 
 
-def table_3() -> Iterator[Comparison]:
+def reversed_words(record: Record) -> Iterator[Comparison]:
+    """Two recurrent models beside the Transformer, which learn to reverse words."""
+    runs, about = [], {"updates": words.STEPS, "batch": words.BATCH}
+    for name, found in record["contenders"].items():
+        about |= {"side": name, "parameters": found["parameters"]}
+        runs += [about | each for each in found["tuning"]]
+        for run in found["runs"]:
+            runs.append(about | run | {"right": run["curve"][str(words.STEPS)]})
+    how = {"cost": lambda run: -mean(run["curve"].values()), "task": TEST}
+    yield compared("reversed words", "right words", runs, "right", **how)
+
+
+def fine_tuning(record: Record) -> Iterator[Comparison]:
+    """Going on from the everyday model beside starting from nothing."""
+    about = {"seed": FINE_TUNING.seed, "batch": FINE_TUNING.batch_tokens}
+    runs = [r | about | {"side": f"from {r['start']}"} for r in record["runs"]]
+    for pairs in dict.fromkeys(each["pairs"] for each in runs):
+        here = [each for each in runs if each["pairs"] == pairs]
+        yield compared(f"Multi30k, {pairs:,} pairs", "BLEU", here, "bleu")
+
+
+def time_to_quality(record: Record) -> Iterator[Comparison]:
+    """Our training of the captions' recipe beside Hugging Face's, by the clock."""
+    training, runs = recipe("multi30k-en-de-tiny").training, []
+    about = {"seed": training.seed, "rate": training.lr_factor}
+    for name, key in {"ours": "ours", "Hugging Face": "hugging_face"}.items():
+        minutes = next(r["seconds"] / 60 for r in record[key] if r["bleu"] >= 30)
+        run = {"side": name, "batch": training.batch_tokens, "minutes": minutes}
+        runs.append(about | run | {"updates": record[key][-1]["step"]})
+    yield compared("Multi30k, time to quality", "minutes to BLEU 30", runs, "minutes")
+
+
+def table_3(runs: list[Record]) -> Iterator[Comparison]:
     """The rows of Table 3: base's settings with one change, big's with several."""
-    runs = read_runs("paper/table3.jsonl")
-    factor = scaled_down_recipe(variations()["base"]).training.lr_factor
-    runs = [r | {"rate": factor, "loss": log(r["perplexity"])} for r in runs]
-    longest = max(each["updates"] for each in runs)
-    for length, here in {
-        f"{longest:,} updates": [r for r in runs if r["updates"] == longest],
-        "2,000 updates, big 6,000": [r for r in runs if r["updates"] != longest],
-    }.items():
-        sides = tuple(
-            recipe(name, [r for r in here if r["row"] == name], "loss")
-            for name in dict.fromkeys(each["row"] for each in here)
-        )
-        yield Comparison(f"Table 3, {length}", "loss", sides, "updates")
+    training = scaled_down_recipe(variations()["base"]).training
+    about = {"rate": training.lr_factor}
+    for told, length, tokens in (
+        ("10,000 updates", (10_000,), LONG["batch_tokens"]),
+        ("2,000 updates, big 6,000", (2_000, 6_000), training.batch_tokens),
+    ):
+        here = trained((r | about for r in runs if r["updates"] in length), tokens)
+        here = [r | {"side": r["row"], "loss": log(r["perplexity"])} for r in here]
+        yield compared(f"Table 3, {told}", "loss", here, "loss")
 
 
-READERS: dict[str, Callable[[], Iterable[Comparison]]] = {
+READERS: dict[str, Callable[[Any], Iterable[Comparison]]] = {
     "after/series.jsonl": series,
-    "after/masked-language-model.json": few_labels,
-    CUT: few_labels_cut,
+    LABELLED: few_labels,
+    "after/counted-words.json": lambda cut: few_labels(load(LABELLED), cut),
     "after/classifier.jsonl": classifier,
     "after/vision.jsonl": vision,
     "after/language-model.jsonl": language_model,
@@ -361,20 +318,22 @@ READERS: dict[str, Callable[[], Iterable[Comparison]]] = {
     "paper/parsing.jsonl": parsing,
     "paper/phrases.json": counted_phrases,
     "paper/race.json": race,
+    words.RECORD: reversed_words,
+    "paper/fine-tuning.json": fine_tuning,
+    "speed/time-to-quality.json": time_to_quality,
     "paper/table3.jsonl": table_3,
 }
 
 
-# -- the verdicts ----------------------------------------------------------------------
-
-
 def verdicts() -> Record:
-    """Each comparison by its name: the table, and the reasons against it."""
+    """Each comparison by its name: the table, the reasons against it, and remarks."""
     found: Record = {}
     for place, read in READERS.items():
-        for each in read():
+        runs: Any = read_runs(place) if place.endswith("l") else load(place)
+        for each in read(runs):
             about = {"record": f"results/{place}", "score": each.score}
-            found[each.name] = about | {"table": table(each), "unfair": unfair(each)}
+            judged = {"unfair": unfair(each), "remarks": remarks(each)}
+            found[each.name] = about | {"table": table(each)} | judged
     return found
 
 

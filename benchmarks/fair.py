@@ -1,14 +1,16 @@
 """Whether a comparison is fair, by what its record says of each side.
 
 Fair means: each setting was tried at several values and the winner lies inside its
-grid, no further than tenfold from its neighbours, all sides had as many trials and were
-tuned on the same task, all made the same passes over the data, or as many updates where
-the data differ, and each has three seeds or more.
+grid, beside its neighbours and not beyond tenfold, all sides had as many trials, of one
+length, on the same task, which isn't the test, by a seed that isn't scored; all made
+the same passes over the data, or as many updates where the data differ, on batches of
+one size, and each has three seeds or more. What else a reader should know is a remark:
+sizes that differ, trials shorter than the run, and grids of three won by their middle.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
@@ -16,8 +18,13 @@ from annotated_transformer.translation.table3 import Spread
 
 Value = float | str
 FEWEST_SEEDS = 3
-WIDEST = 10  # times the winner, or a tenth of it: where its neighbours may lie
-HEADER = ("side", "tried", "won", "trials", "passes or updates", "seeds", "score")
+NEAREST, WIDEST = 1.1, 10  # times the winner, or its share: where its neighbours lie
+APART = 1.05  # times as many parameters, or the length of a trial: told beyond
+# The values beyond which a setting can't go by its nature; a winner may lie there.
+BOUNDS = {"dropout": 0, "inverse": 0, "n-grams": 1, "order": 0, "penalty": 0}
+TEST = "the test"  # as the task of a search: what it was scored by
+TOLD = "side", "tried", "won", "trials", "passes or updates", "seeds", "score"
+HEADER = (*TOLD, "of a trial", "parameters", "batch")
 
 
 @dataclass(frozen=True)
@@ -26,8 +33,8 @@ class Side:
 
     An exact side is solved, not trained: its passes are None, and without seeds it has
     one score. Several winners are those of several seeds, each of which chose anew.
-    `tuned_on` is the task of the search, None without one. Bounds are values beyond
-    which a setting can't go, such as a dropout of 0.
+    `tuned_on` is the task of the search, None without one, and `trial` the length of a
+    trial, as passes. A batch is the tokens or rows of an update. None: not known.
     """
 
     name: str
@@ -38,7 +45,10 @@ class Side:
     seeds: tuple[int, ...]
     scores: tuple[float, ...]
     tuned_on: str | None
-    bounds: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    tuning_seeds: tuple[int, ...] = ()
+    trial: float | None = None
+    parameters: float | None = None
+    batch: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,21 +66,52 @@ def unfair(comparison: Comparison) -> list[str]:
     reasons = [] if len(comparison.sides) > 1 else ["there is one side alone"]
     for side in comparison.sides:
         reasons += [*_grid(side), *_edges(side), *_seeds(side)]
-    kinds = {"trials": "trials", "tasks of tuning": "tuned_on"}
-    for kind, name in (kinds | {comparison.unit: "passes"}).items():
-        values = {side.name: getattr(side, name) for side in comparison.sides}
-        reasons += _difference(kind, values)
+    kinds = {"trials": "trials", "tasks of tuning": "tuned_on", "batches": "batch"}
+    kinds |= {f"{comparison.unit} of a trial": "trial", comparison.unit: "passes"}
+    for kind, name in kinds.items():
+        values = _known(comparison, name).items()
+        if len({value for _, value in values}) > 1:
+            told = ", ".join(f"{side} {_words([value])}" for side, value in values)
+            reasons.append(f"{kind} differ: {told}")
     return reasons
 
 
+def remarks(comparison: Comparison) -> list[str]:
+    """What is no reason against a comparison, and should be known of it."""
+    found, sizes = [], _known(comparison, "parameters")
+    few, most = (end(sizes, key=sizes.get, default="") for end in (min, max))
+    if sizes and sizes[most] > APART * sizes[few]:
+        told = (f"{sizes[each]:,} ({each})" for each in (few, most))
+        found.append("parameters: from {} to {}".format(*told))
+    for side in comparison.sides:
+        if side.trial and side.passes and side.passes > APART * side.trial:
+            told = f"{_count(side.trial)} of {_count(side.passes)} {comparison.unit}"
+            found.append(f"{side.name}'s trials were shorter than its runs: {told}")
+    threes = [
+        sorted(set(values))[1:2] == _distinct(side, setting)
+        for side in comparison.sides
+        for setting, values in side.grid.items()
+        if len(set(values)) == 3 and not _words_of(values)
+    ]
+    if threes and all(threes):
+        found.append("each grid of three values was won by its middle")
+    return found
+
+
 def _grid(side: Side) -> Iterator[str]:
-    """Settings that had one value alone."""
+    """Settings that had one value alone, and numbers that pass for words."""
     untuned = {name: v for name, v in side.grid.items() if len(set(v)) < 2}
     if len(untuned) == len(side.grid):
         yield f"{side.name} was not tuned"
         return
-    for setting, values in untuned.items():
-        yield f"{side.name}'s {setting} was not tuned: {_words(values)} alone was tried"
+    if all(name in untuned or _words_of(v) for name, v in side.grid.items()):
+        yield f"{side.name} was tuned in words alone, in no number"
+    for setting, values in side.grid.items():
+        said, words = f"{side.name}'s {setting}", _words_of(values)
+        if setting in untuned:
+            yield f"{said} was not tuned: {_words(values)} alone was tried"
+        if words and len(words) < len(values) or any(map(str.isdigit, "".join(words))):
+            yield f"{said} has numbers as words: {_words(values)}"
 
 
 def _edges(side: Side) -> Iterator[str]:
@@ -80,47 +121,50 @@ def _edges(side: Side) -> Iterator[str]:
             said = f"{side.name}'s {setting} {_words([value])} is"
             if value not in values:
                 yield f"{said} not among those that were tried"
-            elif value in side.bounds.get(setting, ()) or len(set(values)) < 2:
+            elif _words_of(values) or len(set(values)) < 2:
                 continue
-            elif not any(isinstance(each, str) for each in values):
-                ends = {min(values): "smallest", max(values): "largest"}
-                if value in ends:
-                    yield f"{said} the {ends[value]} that was tried"
-                else:
-                    for each in _far(value, values):
-                        yield f"{said} alone: {_words([each])} was tried next to it"
+            elif value == max(values):
+                yield f"{said} the largest that was tried"
+            elif value == min(values) != BOUNDS.get(setting):
+                yield f"{said} the smallest that was tried"
+            else:
+                for each in _far(setting, value, values):
+                    yield f"{said} alone: {_words([each])} was tried next to it"
 
 
-def _far(value: Any, values: Sequence[Any]) -> Iterator[Value]:
-    """The neighbours of a number that are far from it; zero is no distance away."""
-    beside = max(v for v in values if v < value), min(v for v in values if v > value)
-    for each in beside:
-        if each * value > 0 and max(each / value, value / each) > 1.01 * WIDEST:
+def _far(setting: str, value: Any, values: Sequence[Any]) -> Iterator[Value]:
+    """The neighbours of a number that are far from it, or as good as equal.
+
+    Zero is no distance away where it is a bound, or where values are of both signs.
+    """
+    below, above = (v for v in values if v < value), (v for v in values if v > value)
+    for each in [*sorted(below)[-1:], min(above)]:
+        if each * value > 0:
+            if not NEAREST < max(each / value, value / each) < 1.01 * WIDEST:
+                yield each
+        elif min(values) >= 0 and BOUNDS.get(setting) != 0:
             yield each
 
 
 def _seeds(side: Side) -> Iterator[str]:
-    """Too few seeds, or scores that are not one for each."""
-    if side.passes is None and not side.seeds:
-        expected = 1
-    else:
-        expected = len(set(side.seeds))
-        if expected < FEWEST_SEEDS:
-            plural = "s" * (expected != 1)
-            yield f"{side.name} has {expected} seed{plural}, fewer than {FEWEST_SEEDS}"
+    """Too few seeds, scores that are not one for each, a search by what is scored."""
+    expected, solved = len(set(side.seeds)), side.passes is None and not side.seeds
+    if expected < FEWEST_SEEDS and not solved:
+        plural = "s" * (expected != 1)
+        yield f"{side.name} has {expected} seed{plural}, fewer than {FEWEST_SEEDS}"
+    expected += solved  # one score
     if len(side.scores) != expected:
         yield f"{side.name} has {len(side.scores)} scores where {expected} belong"
+    for seed in sorted({*side.tuning_seeds} & {*side.seeds}):
+        yield f"{side.name}'s seed {seed} chose its settings and is scored"
+    if side.tuned_on == TEST:
+        yield f"{side.name} was tuned on the test by which it is scored"
 
 
-def _difference(kind: str, values: Mapping[str, Value | None]) -> Iterator[str]:
-    """The reason, if this value isn't the same for all sides that have it."""
-    there = {name: value for name, value in values.items() if value is not None}
-    if len(set(there.values())) > 1:
-        told = ", ".join(f"{name} {_words([value])}" for name, value in there.items())
-        yield f"{kind} differ: {told}"
-
-
-# -- a table ---------------------------------------------------------------------------
+def _known(comparison: Comparison, name: str) -> dict[str, Any]:
+    """A value of all sides that have it."""
+    found = {side.name: getattr(side, name) for side in comparison.sides}
+    return {side: value for side, value in found.items() if value is not None}
 
 
 def table(comparison: Comparison) -> list[list[str]]:
@@ -131,9 +175,10 @@ def table(comparison: Comparison) -> list[list[str]]:
             _settings(side.grid),
             _settings({name: _distinct(side, name) for name in side.grid}),
             str(side.trials),
-            "exact" if side.passes is None else _count(side.passes),
+            _count(side.passes) or "exact",
             ", ".join(map(str, side.seeds)) or "none",
             score(side.scores),
+            *map(_count, (side.trial, side.parameters, side.batch)),
         ]
         for side in comparison.sides
     ]
@@ -154,8 +199,14 @@ def _settings(values: Mapping[str, Sequence[Value]]) -> str:
     return "; ".join(f"{name} {_words(each)}" for name, each in values.items())
 
 
-def _count(passes: float) -> str:
-    return f"{passes:,.0f}" if passes >= 1_000 else f"{passes:.4g}"
+def _count(number: float | None) -> str:
+    if number is None:
+        return ""
+    return f"{number:,.0f}" if number >= 1_000 else f"{number:.4g}"
+
+
+def _words_of(values: Sequence[Value]) -> list[str]:
+    return [each for each in values if isinstance(each, str)]
 
 
 def _words(values: Sequence[Value]) -> str:

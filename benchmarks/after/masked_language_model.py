@@ -74,7 +74,7 @@ PACKAGES = "tokenizers", "scikit-learn"
 CONFIG = MaskedLanguageModelConfig(d_model=128, d_ff=512)
 UPDATES = (8_000, 2_000, 500)  # of pretraining
 PRETRAINING = MaskedTraining(batch=128, peak=3e-3)
-SEEDS, TRIAL_SEED = (1, 2, 3), 0
+SEEDS, TRIAL_SEED, BATCH = (1, 2, 3), 0, 32
 SIDES = ("pretrained", "nothing", "linear")
 LABELS, TUNED_AT = (1_000, 100, 10_000), 1_000
 PASSES = {100: 10, 1_000: 10, 10_000: 4}  # each of at least 1,000 texts
@@ -232,7 +232,7 @@ def fine_tune(
     begun, train = time.perf_counter(), draw_examples(reviews.train, labels, seed)
     passes, copies = PASSES[labels], max(1, SMALLEST_PASS // labels)
     settings = ClassifierTraining(
-        epochs=passes, batch=32, peak=peak, word_dropout=dropout, seed=seed
+        epochs=passes, batch=BATCH, peak=peak, word_dropout=dropout, seed=seed
     )
     start = start_of(reviews, updates, seed or SEEDS[0])
     torch.manual_seed(seed)

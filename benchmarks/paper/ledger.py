@@ -80,9 +80,6 @@ def evidence(record: str, *runs: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in known.items() if value}
 
 
-# -- §3 to §6: settings ----------------------------------------------------------------
-
-
 def settings() -> Iterator[Row]:
     """What our base, big, recipes and searches have."""
     base, big = preset("base"), preset("big")
@@ -148,9 +145,6 @@ def speed() -> Iterator[Row]:
         yield Row("§5.2", f"time of the {size} training", None, why=why)
 
 
-# -- Table 1 ---------------------------------------------------------------------------
-
-
 def table_1() -> Iterator[Row]:
     """Operations, chains and paths, each counted on layers that run."""
     for what, ours in counted().items():
@@ -159,9 +153,6 @@ def table_1() -> Iterator[Row]:
     same = both == 5 * 6400 + 100 * 64**2
     ours = f"{both:,} for n 100, d 64, k 5" if same else "differs"
     yield Row("§4", "separable convolution", ours)
-
-
-# -- Table 2 ---------------------------------------------------------------------------
 
 
 def table_2() -> Iterator[Row]:
@@ -178,9 +169,6 @@ def table_2() -> Iterator[Row]:
     share = f"{float(paper[big]) / float(paper[single]):.2f}"
     what = "cost of big beside the best single model before, en-fr"
     yield Row("§6.1", what, share)
-
-
-# -- Table 3 ---------------------------------------------------------------------------
 
 
 def varied(name: str) -> dict[str, object]:
