@@ -12,6 +12,9 @@
     const value = (other ? healthy : run)[key];
     return share ? `${Math.round(100 * value)} %` : key === "weights" ? value.toLocaleString("en") : value;
   });
+  // What one number says: by default how many phrases are right, then a case's `more`.
+  const RIGHT_OF = "{right} of 100 unseen phrases are right (healthy: {healthy.right}).";
+  const told = ({ number = RIGHT_OF, more = "" }, run, healthy) => filled(`${number} ${more}`.trim(), run, healthy);
   const label = (text) => safe(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
   const line = (losses) => losses.map((loss, i) => (loss === null ? null : `${x(i, losses.length).toFixed(1)} ${y(loss).toFixed(1)}`)).filter(Boolean).join(", ");
@@ -49,7 +52,7 @@
     const rows = state.cases.map((each) => {
       const run = runOf(state, each.name);
       const changed = each.name === "healthy" ? "" : `<pre>${safe(diff(run))}</pre>`;
-      return `<tr><td>${safe(each.title)}: ${label(filled(each.number, run, healthy))}</td><td>${label(state.labels[each.name])}${changed}</td><td>${safe(run.check || "nothing")}</td></tr>`;
+      return `<tr><td>${safe(each.title)}: ${label(told(each, run, healthy))}</td><td>${label(state.labels[each.name])}${changed}</td><td>${safe(run.check || "nothing")}</td></tr>`;
     }).join("");
     return `<div class="drawing-box">${curve(healthy, healthy)}<details><summary>All cases and their bugs</summary><table><thead><tr><th>what one sees</th><th>the bug</th><th>the check says</th></tr></thead><tbody>${rows}</tbody></table></details></div>\n`;
   };
@@ -83,13 +86,13 @@
 
     show(at) {
       this.at = at;
-      const { name, title, number, suspects } = this.case;
+      const { name, title, suspects } = this.case;
       const healthy = runOf(this.state, "healthy"), run = runOf(this.state, name);
       this.querySelector("[name=case]").value = at;
       this.querySelector(".picture").innerHTML = curve(run, healthy);
       const sources = run.sources ?? this.state.phrases;
       const rows = run.says.map((text, i) => `<tr><th scope="row">${safe(sources[i])}</th><td>${safe(short(text))}</td></tr>`).join("");
-      this.querySelector(".report").innerHTML = `<table><caption>${safe(title)}</caption>${rows}</table><p>${label(filled(number, run, healthy))}</p>`;
+      this.querySelector(".report").innerHTML = `<table><caption>${safe(title)}</caption>${rows}</table><p>${label(told(this.case, run, healthy))}</p>`;
       const choices = suspects.map((each) => `<label><input type="radio" name="suspect" value="${each}"><span>${label(this.state.labels[each])}</span></label>`).join("");
       this.querySelector("form").innerHTML = `<fieldset><legend>Which is it?</legend>${choices}<button>Accuse</button></fieldset>`;
       this.querySelector(".reveal").innerHTML = "";
