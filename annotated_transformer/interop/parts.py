@@ -4,11 +4,13 @@ from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..after.configurable_attention import replace_modules
 from ..errors import UserError, nearest
 from ..model.attention import MultiHeadAttention
+from ..model.embedding import Embedding
 from ..model.feed_forward import FeedForward
 from ..performance.decoding import PART_MODULES
 
@@ -30,8 +32,8 @@ ACTIVATIONS: dict[str, Any] = {
     "swish": F.silu,
     "silu": F.silu,
     "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),  # GPT-2's
 }
-ACTIVATIONS["gelu_new"] = partial(F.gelu, approximate="tanh")  # GPT-2's
 
 
 class ActivatedFeedForward(FeedForward):
@@ -46,6 +48,29 @@ class ActivatedFeedForward(FeedForward):
     ) -> Float[Tensor, "*batch d_model"]:
         """Widen to d_ff, gate, narrow to d_model."""
         return self.W_2(ACTIVATIONS[self.activation](self.W_1(x)))
+
+
+def published_parts(model: nn.Module, config: Any) -> None:
+    """Biases in each attention, and the activation that the configuration names."""
+    sizes = config.d_model, config.h, config.d_k, config.d_v
+    widths = config.d_model, config.d_ff, config.activation
+    replace_modules(model, MultiHeadAttention, lambda _: BiasedAttention(*sizes))
+    replace_modules(model, FeedForward, lambda _: ActivatedFeedForward(*widths))
+
+
+class UnscaledEmbedding(Embedding):
+    """A vector for each token, as it is."""
+
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
+        """Look each id up."""
+        return F.embedding(ids, self.weight)
+
+
+def set_norm_eps(model: nn.Module, eps: float) -> None:
+    """Add this number to the variance in each layer normalization."""
+    for part in model.modules():
+        if isinstance(part, nn.LayerNorm):
+            part.eps = eps
 
 
 def check_activation(activation: str) -> None:
