@@ -97,15 +97,15 @@ def test_the_linear_model_equals_least_squares():
     past = torch.cat([relative[:, :8], root * torch.eye(8)])
     future = torch.cat([relative[:, 8:], torch.zeros(8, 3)])
     weights = torch.linalg.lstsq(past, future).solution
-    found = Ridge(values, 8, 3).forecaster(0.5, 3)(rows[:, :8].float())
+    found = Ridge(values, 8, 3).forecaster(0.5)(rows[:, :8].float())
     wanted = relative[:, :8] @ weights + rows[:, 7:8]
     assert torch.allclose(found.double(), wanted, atol=1e-4)
 
 
 def test_sines_are_forecast_by_the_linear_model():
-    linear, context, _ = tuned_ridge(sines(), 6, [12, 24])
-    own = split_series(sines(), context, 6)[2]
-    assert forecast_errors(linear, own, context, 6)[0] < 1e-3
+    linear, _ = tuned_ridge(sines(), 24, 6)
+    own = split_series(sines(), 24, 6)[2]
+    assert forecast_errors(linear, own, 24, 6)[0] < 1e-3
 
 
 def test_patches_may_overlap():

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -82,8 +82,7 @@ class Scale:
 
     def save(self, folder: Path) -> None:
         """Write scale.json."""
-        values = {"names": self.names, "mean": self.mean, "spread": self.spread}
-        write_json(folder / "scale.json", values)
+        write_json(folder / "scale.json", asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> "Scale":
@@ -173,8 +172,8 @@ class SeriesForecaster(PretrainedModel):
         series = load_series(data, root)
         self.standardised(series)  # the same columns
         period = min(series.day, context)
-        linear, back, _ = tuned_ridge(series, horizon, [context])
-        test, sizes = split_series(series, back, horizon)[2], (context, horizon)
+        linear, _ = tuned_ridge(series, context, horizon)
+        test, sizes = split_series(series, context, horizon)[2], (context, horizon)
         rows = []
         for name, forecast in {
             "Transformer": forecaster(self.model),

@@ -137,13 +137,8 @@ class MaskFiller(PretrainedModel):
         check_numbers(logits)
         best = logits.softmax(dim=1).topk(count, dim=1)
         return [
-            [
-                (self.tokenizer.id_to_token(token), chance)
-                for token, chance in zip(tokens, chances, strict=True)
-            ]
-            for tokens, chances in zip(
-                best.indices.tolist(), best.values.tolist(), strict=True
-            )
+            [(self.tokenizer.id_to_token(i), p) for i, p in zip(*row, strict=True)]
+            for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
     def evaluate(self, data: str | Path = "imdb", root: Root = None) -> dict[str, Any]:

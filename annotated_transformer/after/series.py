@@ -1,7 +1,6 @@
 """Forecasts of time series: an encoder over days, a linear model, and naive ones."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -101,13 +100,13 @@ class Ridge:
     """Linear regression from the past to each coming step, with a penalty on weights.
 
     Past and future are taken relative to the last known value, and all channels share
-    the weights. Cutting off columns gives the regression for a shorter horizon.
+    the weights.
     """
 
     def __init__(
         self, values: Float[Tensor, "time channel"], context: int, horizon: int
     ):
-        self.context, count = context, 0
+        count = 0
         squares, products = torch.zeros(context, context), torch.zeros(context, horizon)
         for channel in windows(values, context, horizon).transpose(0, 1):
             relative = channel - channel[:, context - 1 : context]
@@ -118,9 +117,9 @@ class Ridge:
         self.scales, self.axes = torch.linalg.eigh(squares.double() / count)
         self.targets = self.axes.T @ (products.double() / count)
 
-    def forecaster(self, penalty: float, horizon: int) -> Forecaster:
+    def forecaster(self, penalty: float) -> Forecaster:
         """The forecast with this penalty."""
-        turned = self.targets[:, :horizon] / (self.scales[:, None] + penalty)
+        turned = self.targets / (self.scales[:, None] + penalty)
         weights = (self.axes @ turned).float()
         return lambda past: (past - past[:, -1:]) @ weights + past[:, -1:]
 
@@ -128,21 +127,17 @@ class Ridge:
 PENALTIES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
-def tuned_ridge(
-    series: Series, horizon: int, contexts: Sequence[int]
-) -> tuple[Forecaster, int, float]:
-    """The linear forecaster that is best in validation, its context and its penalty."""
-    best = (math.inf, 0, 0.0, repeat_last(horizon))
-    for context in contexts:
-        train, valid, *_ = split_series(series, context, horizon)
-        ridge = Ridge(train, context, horizon)
-        for penalty in PENALTIES:
-            forecaster = ridge.forecaster(penalty, horizon)
-            error, _ = forecast_errors(forecaster, valid, context, horizon, stride=8)
-            best = min(
-                best, (error, context, penalty, forecaster), key=lambda each: each[0]
-            )
-    return best[3], best[1], best[2]
+def tuned_ridge(series: Series, context: int, horizon: int) -> tuple[Forecaster, float]:
+    """The linear forecaster with the penalty that is best in validation, and that."""
+    train, valid, *_ = split_series(series, context, horizon)
+    ridge = Ridge(train, context, horizon)
+
+    def error(penalty: float) -> float:
+        linear = ridge.forecaster(penalty)
+        return forecast_errors(linear, valid, context, horizon, stride=8)[0]
+
+    best = min(PENALTIES, key=error)
+    return ridge.forecaster(best), best
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class GPT2Config(TextConfig):
     """The architecture of a GPT-2; the defaults are the smallest published one's."""
 
     model_type: ClassVar[str] = "gpt2"
-    d_ff: int = None  # type: ignore[assignment]  # 4 d_model, unless said otherwise
+    d_ff: int = None  # 4 d_model, unless said otherwise
 
     def __post_init__(self) -> None:
         if self.d_ff is None:
@@ -36,8 +36,7 @@ class GPT2(LanguageModel):
     def __init__(self, config: GPT2Config):
         super().__init__(config)
         self.embedding = UnscaledEmbedding(config.vocab_size, config.d_model)
-        learned = LearnedPositions(config.max_length, config.d_model)
-        self.positions = learned  # type: ignore[assignment]
+        self.positions = LearnedPositions(config.max_length, config.d_model)
         published_parts(self, config)
         replace_modules(self, BiasedAttention, ConfigurableAttention)
         pre_norm(self)

@@ -159,7 +159,7 @@ def transformers(group: Run, workers: int) -> None:
 def linear_model(series: Series, context: int, horizon: int) -> Run:
     """The linear model with the penalty that is best in validation."""
     begun = time.perf_counter()
-    forecast, _, penalty = tuned_ridge(series, horizon, [context])
+    forecast, penalty = tuned_ridge(series, context, horizon)
     seconds = round(time.perf_counter() - begun, 1)
     about = {"tried": list(PENALTIES), "penalty": penalty, "seconds": seconds}
     return about | errors(forecast, series, context, horizon)
