@@ -22,7 +22,6 @@ from annotated_transformer.after.series import (
     SeriesTransformer,
     forecast_errors,
     forecaster,
-    repeat_last,
     repeat_period,
     split_series,
     tuned_ridge,
@@ -60,7 +59,7 @@ def test_windows_hold_every_stretch():
 
 def test_errors_by_hand():
     values = torch.tensor([[0.0], [1.0], [3.0], [3.0]])
-    squared, absolute = forecast_errors(repeat_last(2), values, 1, 2)
+    squared, absolute = forecast_errors(repeat_period(2, 1), values, 1, 2)
     # 0 against 1 and 3, then 1 against 3 and 3
     assert squared == (1 + 9 + 4 + 4) / 4 and absolute == (1 + 3 + 2 + 2) / 4
     past = torch.arange(6.0)[None]

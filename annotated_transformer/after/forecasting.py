@@ -26,7 +26,6 @@ from .series import (
     SeriesTransformer,
     forecast_errors,
     forecaster,
-    repeat_last,
     repeat_period,
     split_series,
     tuned_ridge,
@@ -179,7 +178,7 @@ class SeriesForecaster(PretrainedModel):
             "Transformer": forecaster(self.model),
             "linear": linear,
             f"seasonal naive, {period} steps": repeat_period(horizon, period),
-            "naive": repeat_last(horizon),
+            "naive": repeat_period(horizon, 1),
         }.items():
             squared, absolute = forecast_errors(forecast, test, *sizes)
             rows.append({"forecast": name, "MSE": squared, "MAE": absolute})

@@ -85,13 +85,11 @@ def forecast_errors(
     return squared / count, absolute / count
 
 
-def repeat_last(horizon: int) -> Forecaster:
-    """The naive forecast: the last value, again and again."""
-    return lambda past: past[:, -1:].expand(-1, horizon)
-
-
 def repeat_period(horizon: int, period: int) -> Forecaster:
-    """The seasonal naive forecast: the last `period` steps, again and again."""
+    """The seasonal naive forecast: the last `period` steps, again and again.
+
+    With a period of 1 it is the naive forecast.
+    """
     steps = torch.arange(horizon) % period
     return lambda past: past[:, -period:][:, steps]
 

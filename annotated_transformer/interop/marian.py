@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.pair_tokenizer import PairTokenizer
-from ..errors import UserError, check_integer
+from ..errors import UserError, check_choice, check_integer
 from ..files import new_folder
 from ..model.config import TransformerConfig
 from ..model.layers import Decoder
@@ -26,7 +26,7 @@ from .marian_weights import (
     sines_first,
     without_positions,
 )
-from .parts import check_activation, published_parts
+from .parts import ACTIVATIONS, published_parts
 from .published import convert_weights, published_config, read_published
 
 
@@ -40,7 +40,7 @@ class MarianConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_activation(self.activation)
+        check_choice(self, "activation", ACTIVATIONS)
         check_integer(self, "decoder_N")
 
 

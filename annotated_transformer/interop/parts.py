@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..after.configurable_attention import replace_modules
-from ..errors import UserError, nearest
 from ..model.attention import MultiHeadAttention
 from ..model.embedding import Embedding
 from ..model.feed_forward import FeedForward
@@ -71,10 +70,3 @@ def set_norm_eps(model: nn.Module, eps: float) -> None:
     for part in model.modules():
         if isinstance(part, nn.LayerNorm):
             part.eps = eps
-
-
-def check_activation(activation: str) -> None:
-    """Raises: UserError for an activation that isn't here."""
-    if activation not in ACTIVATIONS:
-        hint = nearest(activation, ACTIVATIONS)
-        raise UserError(f"activation is {activation!r}: {hint}")

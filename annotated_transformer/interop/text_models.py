@@ -16,11 +16,11 @@ from ..data.tokenizer_files import (
     read_tokenizer,
     tokenizer_errors,
 )
-from ..errors import UserError
+from ..errors import UserError, check_choice
 from ..files import new_folder, read_bytes, read_json, write_json
 from ..pretrained import PretrainedModel, SavedModel
 from ..training.checkpoint import empty_model
-from .parts import check_activation
+from .parts import ACTIVATIONS
 from .published import (
     CLASSES,
     Stored,
@@ -51,7 +51,7 @@ class TextConfig(LanguageModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_activation(self.activation)
+        check_choice(self, "activation", ACTIVATIONS)
         if not 0 < self.norm_eps < 1:
             raise UserError(
                 f"norm_eps is {self.norm_eps!r}: it must lie between 0 and 1"

@@ -36,7 +36,6 @@ from annotated_transformer.after.series import (
     SeriesTransformer,
     forecast_errors,
     forecaster,
-    repeat_last,
     repeat_period,
     split_series,
     tuned_ridge,
@@ -169,7 +168,7 @@ def untrained(series: Series, group: Run) -> None:
     """The forecasts that have no seed; what is missing of them."""
     context, horizon = group["context"], group["horizon"]
     naive = {
-        "naive": repeat_last(horizon),
+        "naive": repeat_period(horizon, 1),
         "seasonal naive": repeat_period(horizon, 24),
     }
     for side, forecast in naive.items():
