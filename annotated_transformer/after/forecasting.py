@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data.published_files import own_path
 from ..data.series import Series, as_series, ett, read_series, several_series
@@ -49,14 +49,11 @@ class SeriesTask(HeldOutTask):
 
     config: SeriesTraining
     unit = "steps"
+    loss = staticmethod(window_loss)
 
     def count_batches(self, size: int) -> int:
         """A window for each number of the series."""
         return self.train.numel() // size
-
-    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
-        """The squared error of the forecasts."""
-        return window_loss(model, batch)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Windows, at random."""

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor, nn
 
 from ..data.labelled_texts import draw_examples
 from ..data.published_files import own_path
@@ -69,10 +68,7 @@ class MaskedLanguageModelTask(HeldOutTask):
     """A masked language model, its tokenizer, and rows of ids to train and validate."""
 
     config: MaskedTraining
-
-    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
-        """The cross-entropy at the chosen positions."""
-        return masked_loss(model, batch)
+    loss = staticmethod(masked_loss)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Rows of similar length, hidden anew each time, and short at first."""

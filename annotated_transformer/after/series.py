@@ -224,7 +224,7 @@ def window_batches(
         yield TensorBatch((pieces[starts, channels],), size * config.horizon)
 
 
-def window_loss(model: SeriesTransformer, batch: TensorBatch) -> Float[Tensor, ""]:
+def window_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
     """The squared error of the forecasts of some windows, summed."""
     (values,) = batch.to(model.embed.weight.device)
     sizes = [model.config.context, model.config.horizon]
