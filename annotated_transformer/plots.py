@@ -47,25 +47,6 @@ def axes(width: float = 6.0, height: float = 3.4) -> tuple[Figure, Axes]:
     return figure, ax
 
 
-def name_squares(
-    ax: Axes, rows: Sequence[str] | None, columns: Sequence[str] | None
-) -> None:
-    """Name the rows and columns of a drawn matrix, as far as there are names; they are
-    shown as they stand.
-    """
-    if columns is not None:
-        ax.set_xticks(
-            range(len(columns)),
-            columns,
-            rotation=60,
-            ha="right",
-            rotation_mode="anchor",
-            parse_math=False,
-        )
-    if rows is not None:
-        ax.set_yticks(range(len(rows)), rows, parse_math=False)
-
-
 def colour_scale(limits: tuple[float, float]) -> dict[str, Any]:
     """The colours for values within some limits: blue and red for the two signs and
     white for zero if there are both, else dark to bright.
@@ -76,33 +57,36 @@ def colour_scale(limits: tuple[float, float]) -> dict[str, Any]:
     return {"cmap": SEQUENTIAL, "vmin": low, "vmax": high}
 
 
-def heatmap(
-    values: Tensor | np.ndarray,
+def squares(
+    ax: Axes,
+    values: Tensor,
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     *,
-    row_name: str = "query",
-    column_name: str = "key",
-    title: str = "",
-    limits: tuple[float, float] | None = None,
-    ax: Axes | None = None,
-) -> Figure:
-    """Draw a matrix (rows × columns) as coloured squares with labelled axes."""
-    array = np.asarray(
-        values.detach().float().cpu() if isinstance(values, Tensor) else values,
-        dtype=float,
-    )
-    if ax is None:
-        _, ax = axes(
-            max(3.0, 1.6 + 0.35 * array.shape[1]), max(2.4, 1.1 + 0.3 * array.shape[0])
-        )
-    limits = limits or (float(array.min()), float(array.max()))
-    image = ax.imshow(array, **colour_scale(limits), aspect="auto")
-    ax.grid(False)
-    ax.set(xlabel=column_name, ylabel=row_name, title=title)
-    name_squares(ax, rows, columns)
-    ax.figure.colorbar(image, ax=ax, shrink=0.9)
-    return ax.figure
+    limits: tuple[float, float] = (0.0, 1.0),
+    digits: int | None = None,
+) -> AxesImage:
+    """Draw a matrix (rows × columns) as coloured squares, with the names of its rows
+    and columns and, to so many `digits`, its values, as far as they are given.
+    """
+    array = values.detach().float().cpu().numpy()
+    image = ax.imshow(array, **colour_scale(limits))
+    if columns is not None:
+        words = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(range(len(columns)), columns, **words, parse_math=False)
+    if rows is not None:
+        ax.set_yticks(range(len(rows)), rows, parse_math=False)
+    ax.set_xticks(np.arange(0.5, array.shape[1] - 1), minor=True)
+    ax.set_yticks(np.arange(0.5, array.shape[0] - 1), minor=True)
+    ax.grid(which="minor", color="white", linewidth=0.6)
+    ax.tick_params(which="minor", length=0)
+    if digits is not None:
+        for (row, column), value in np.ndenumerate(array):
+            light = np.dot([0.3, 0.6, 0.1], image.to_rgba(value)[:3]) > 0.5
+            ink = {"color": ON_LIGHT if light else "white", "fontsize": 9}
+            text = f"{value:.{digits}f}"
+            ax.text(column, row, text, ha="center", va="center", **ink)
+    return image
 
 
 def matrices(
@@ -119,14 +103,10 @@ def matrices(
 
     They share one colour scale; booleans need none.
     """
-    arrays = {
-        name: np.asarray(values.detach().float().cpu(), dtype=float)
-        for name, values in panels.items()
-    }
-    height, width = next(iter(arrays.values())).shape
+    height, width = next(iter(panels.values())).shape
     side = 0.36 if digits is not None else 0.26  # of a square, in inches
-    lines = 1 if len(arrays) < 4 else 2
-    across = math.ceil(len(arrays) / lines)
+    lines = 1 if len(panels) < 4 else 2
+    across = math.ceil(len(panels) / lines)
     size = (
         across * max(1.9, side * width + 0.6) + 0.9,
         lines * max(2.3, side * height + 1.3),
@@ -134,47 +114,16 @@ def matrices(
     figure, grid = plt.subplots(
         lines, across, figsize=size, layout="constrained", squeeze=False, sharey=True
     )
-    for ax, (name, array) in zip(grid.flat, arrays.items(), strict=False):
-        image = ax.imshow(array, **colour_scale(limits))
+    for ax, (name, values) in zip(grid.flat, panels.items(), strict=False):
+        image = squares(ax, values, rows, columns, limits=limits, digits=digits)
         ax.set(title=name, xlabel=column_name)
-        label_squares(ax, image, rows, columns, digits)
     for ax in grid[:, 0]:
         ax.set_ylabel(row_name)
-    for ax in grid.flat[len(arrays) :]:
+    for ax in grid.flat[len(panels) :]:
         ax.axis("off")
     if any(values.is_floating_point() for values in panels.values()):
         figure.colorbar(image, ax=grid, shrink=0.8 / lines)
     return figure
-
-
-def label_squares(
-    ax: Axes,
-    image: AxesImage,
-    rows: Sequence[str] | None,
-    columns: Sequence[str] | None,
-    digits: int | None,
-) -> None:
-    """Name the rows and columns of one drawn matrix and write its values into the
-    squares.
-    """
-    array = np.asarray(image.get_array())
-    name_squares(ax, rows, columns)
-    ax.set_xticks(np.arange(0.5, array.shape[1] - 1), minor=True)
-    ax.set_yticks(np.arange(0.5, array.shape[0] - 1), minor=True)
-    ax.grid(which="minor", color="white", linewidth=0.6)
-    ax.tick_params(which="minor", length=0)
-    if digits is not None:
-        for (row, column), value in np.ndenumerate(array):
-            light = np.dot([0.3, 0.6, 0.1], image.to_rgba(value)[:3]) > 0.5
-            ax.text(
-                column,
-                row,
-                f"{value:.{digits}f}",
-                ha="center",
-                va="center",
-                color=ON_LIGHT if light else "white",
-                fontsize=9,
-            )
 
 
 def plot_curves(
@@ -218,7 +167,6 @@ def lines(
     y_name: str,
     *,
     log: str = "",
-    title: str = "",
     markers: str = "os^Dv",
 ) -> Figure:
     """One curve for each named series over shared x values; `log` names the logarithmic
@@ -234,54 +182,46 @@ def lines(
         log_ticks(ax, x)
     if "y" in log:
         ax.set_yscale("log")
-    ax.set(xlabel=x_name, ylabel=y_name, title=title)
+    ax.set(xlabel=x_name, ylabel=y_name)
     return figure
 
 
-def curves(panels: dict[str, dict[str, dict[float, float]]], y_name: str) -> Figure:
-    """Named curves (x to y) in one panel for each named x axis."""
+def curves(
+    panels: dict[str, dict[str, dict[float, float]]], x_name: str, y_name: str = ""
+) -> Figure:
+    """Named curves (x to y) in one panel under each title; with a `y_name` all panels
+    have one y axis.
+    """
     size = (4.0 + 2.0 * len(panels), 3.2)
     figure, grid = plt.subplots(
-        1, len(panels), figsize=size, layout="constrained", sharey=True, squeeze=False
+        1, len(panels), figsize=size, layout="constrained", sharey=bool(y_name)
     )
-    for ax, (x_name, named) in zip(grid[0], panels.items(), strict=True):
+    for ax, (title, named) in zip(np.ravel(grid), panels.items(), strict=True):
         plot_curves(ax, named)
+        ax.set_title(title, loc="left")
         ax.set(xlabel=x_name)
-    grid[0][0].set(ylabel=y_name)
+    figure.axes[0].set(ylabel=y_name)
     return figure
 
 
 def growth_panels(
-    panels: dict[str, dict[str, dict[float, float]]],
-    x_name: str,
-    *,
-    guides: Sequence[int] = (1, 2),
+    panels: dict[str, dict[str, dict[float, float]]], x_name: str
 ) -> Figure:
-    """Named curves (x to y) by the panel's y axis, log–log; guide lines begin at the
-    panel's lower left corner.
+    """`curves` on log–log axes, with grey lines of slope 1 and 2 from the lower left
+    corner, as far as a panel's limits reach.
     """
-    figure, grid = plt.subplots(
-        1, len(panels), figsize=(7.4, 3.3), layout="constrained", squeeze=False
-    )
-    for ax, (y_name, named) in zip(grid[0], panels.items(), strict=True):
-        plot_curves(ax, named)
-        ax.set(xscale="log", yscale="log", xlabel=x_name, ylabel=y_name)
-        slope_guides(ax, guides)
+    figure = curves(panels, x_name)
+    for ax in figure.axes:
+        ax.set(xscale="log", yscale="log")
+        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+        for slope in (1, 2):
+            end = min(right, left * (high / low) ** (1 / slope))
+            top = low * (end / left) ** slope
+            ax.plot([left, end], [low, top], color="#999999", linewidth=0.9, zorder=0)
+            words = {"color": "#555555", "fontsize": 9, "ha": "right"}
+            ax.annotate(f"slope {slope}", (end, top), **words)
+        ax.set(xlim=(left, right), ylim=(low, high))
     return figure
-
-
-def slope_guides(ax: Axes, slopes: Sequence[int]) -> None:
-    """Grey lines of these slopes from the lower left corner of a log–log plot, as far
-    as its limits reach.
-    """
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    for slope in slopes:
-        end = min(right, left * (high / low) ** (1 / slope))
-        top = low * (end / left) ** slope
-        ax.plot([left, end], [low, top], color="#999999", linewidth=0.9, zorder=0)
-        words = {"color": "#555555", "fontsize": 9, "ha": "right"}
-        ax.annotate(f"slope {slope}", (end, top), **words)
-    ax.set(xlim=(left, right), ylim=(low, high))
 
 
 def training_curves(records: Sequence[dict[str, Any]]) -> Figure:

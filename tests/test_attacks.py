@@ -16,7 +16,7 @@ from annotated_transformer.after.forecasting import Scale
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs
 from annotated_transformer.files import locked, read_card
 from annotated_transformer.interop.marian_tokenizer import read_side
-from annotated_transformer.interop.text_tokenizer import word_pieces
+from annotated_transformer.interop.text_models import word_pieces
 from annotated_transformer.model_names import MODELS
 from annotated_transformer.training.recipes import recipe
 from annotated_transformer.training.run import fit

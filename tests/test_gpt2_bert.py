@@ -26,7 +26,7 @@ from annotated_transformer import load
 from annotated_transformer.errors import UserError
 from annotated_transformer.interop.bert import BertConfig, BertFiller
 from annotated_transformer.interop.gpt2 import GPT2Config, GPT2Generator
-from annotated_transformer.interop.text_tokenizer import read_published_tokenizer
+from annotated_transformer.interop.text_models import read_published_tokenizer
 
 CLASSES = {"gpt2": GPT2Generator, "bert": BertFiller}
 

@@ -21,11 +21,11 @@ from annotated_transformer.after.long_texts import ALiBi, Rotary, rotate
 from annotated_transformer.after.parts import RMSNorm, SwiGLU
 from annotated_transformer.after.parts_by_name import (
     PARTS,
+    GELUFeedForward,
     Since2017Config,
     assemble,
     exchange_parts,
 )
-from annotated_transformer.after.small_parts import GELUFeedForward
 from annotated_transformer.data.batch import Batch
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.tokenized_pairs import TokenizedPairs

@@ -22,7 +22,6 @@ from annotated_transformer.after.series import (
     SeriesTransformer,
     forecast_errors,
     forecaster,
-    repeat_last,
     repeat_period,
     split_series,
     tuned_ridge,
@@ -60,7 +59,7 @@ def test_windows_hold_every_stretch():
 
 def test_errors_by_hand():
     values = torch.tensor([[0.0], [1.0], [3.0], [3.0]])
-    squared, absolute = forecast_errors(repeat_last(2), values, 1, 2)
+    squared, absolute = forecast_errors(repeat_period(2, 1), values, 1, 2)
     # 0 against 1 and 3, then 1 against 3 and 3
     assert squared == (1 + 9 + 4 + 4) / 4 and absolute == (1 + 3 + 2 + 2) / 4
     past = torch.arange(6.0)[None]
@@ -97,15 +96,15 @@ def test_the_linear_model_equals_least_squares():
     past = torch.cat([relative[:, :8], root * torch.eye(8)])
     future = torch.cat([relative[:, 8:], torch.zeros(8, 3)])
     weights = torch.linalg.lstsq(past, future).solution
-    found = Ridge(values, 8, 3).forecaster(0.5, 3)(rows[:, :8].float())
+    found = Ridge(values, 8, 3).forecaster(0.5)(rows[:, :8].float())
     wanted = relative[:, :8] @ weights + rows[:, 7:8]
     assert torch.allclose(found.double(), wanted, atol=1e-4)
 
 
 def test_sines_are_forecast_by_the_linear_model():
-    linear, context, _ = tuned_ridge(sines(), 6, [12, 24])
-    own = split_series(sines(), context, 6)[2]
-    assert forecast_errors(linear, own, context, 6)[0] < 1e-3
+    linear, _ = tuned_ridge(sines(), 24, 6)
+    own = split_series(sines(), 24, 6)[2]
+    assert forecast_errors(linear, own, 24, 6)[0] < 1e-3
 
 
 def test_patches_may_overlap():

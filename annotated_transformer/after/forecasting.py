@@ -3,14 +3,14 @@
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data.published_files import own_path
 from ..data.series import Series, as_series, ett, read_series, several_series
@@ -26,7 +26,6 @@ from .series import (
     SeriesTransformer,
     forecast_errors,
     forecaster,
-    repeat_last,
     repeat_period,
     split_series,
     tuned_ridge,
@@ -50,14 +49,11 @@ class SeriesTask(HeldOutTask):
 
     config: SeriesTraining
     unit = "steps"
+    loss = staticmethod(window_loss)
 
     def count_batches(self, size: int) -> int:
         """A window for each number of the series."""
         return self.train.numel() // size
-
-    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
-        """The squared error of the forecasts."""
-        return window_loss(model, batch)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Windows, at random."""
@@ -82,8 +78,7 @@ class Scale:
 
     def save(self, folder: Path) -> None:
         """Write scale.json."""
-        values = {"names": self.names, "mean": self.mean, "spread": self.spread}
-        write_json(folder / "scale.json", values)
+        write_json(folder / "scale.json", asdict(self))
 
     @classmethod
     def load(cls, folder: Path) -> "Scale":
@@ -173,14 +168,14 @@ class SeriesForecaster(PretrainedModel):
         series = load_series(data, root)
         self.standardised(series)  # the same columns
         period = min(series.day, context)
-        linear, back, _ = tuned_ridge(series, horizon, [context])
-        test, sizes = split_series(series, back, horizon)[2], (context, horizon)
+        linear, _ = tuned_ridge(series, context, horizon)
+        test, sizes = split_series(series, context, horizon)[2], (context, horizon)
         rows = []
         for name, forecast in {
             "Transformer": forecaster(self.model),
             "linear": linear,
             f"seasonal naive, {period} steps": repeat_period(horizon, period),
-            "naive": repeat_last(horizon),
+            "naive": repeat_period(horizon, 1),
         }.items():
             squared, absolute = forecast_errors(forecast, test, *sizes)
             rows.append({"forecast": name, "MSE": squared, "MAE": absolute})

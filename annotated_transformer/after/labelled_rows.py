@@ -50,23 +50,6 @@ def classifier_batches(
             yield TensorBatch((ids, classes), len(classes))
 
 
-@torch.no_grad()
-def probabilities_of(
-    model: ClassifierModel, rows: Rows, batch: int = 64
-) -> Float[Tensor, "texts classes"]:
-    """The probability of each class for each text, short texts with short ones."""
-    model.eval()
-    device, most = model.output.weight.device, model.config.max_length
-    rows = [shorten(row, most) for row in rows]
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    probabilities = torch.zeros(len(rows), len(model.config.classes))
-    for start in range(0, len(order), batch):
-        picked = order[start : start + batch]
-        ids = pad_rows([rows[i] for i in picked], device)
-        probabilities[picked] = model(ids).softmax(dim=-1).cpu()
-    return probabilities
-
-
 def pieces(ids: list[int], most: int) -> Rows:
     """A text cut into as few pieces of at most so many tokens as it takes, all about
     equally long.
@@ -77,9 +60,7 @@ def pieces(ids: list[int], most: int) -> Rows:
 
 
 @torch.no_grad()
-def read_long(
-    model: ClassifierModel, rows: Rows, batch: int = 64
-) -> Float[Tensor, "texts classes"]:
+def read_long(model: ClassifierModel, rows: Rows) -> Float[Tensor, "texts classes"]:
     """The probability of each class, with long texts read to the end, in pieces.
 
     Attention stays within a piece, and the mean is over all positions of all pieces.
@@ -89,9 +70,14 @@ def read_long(
     cut = [(i, piece) for i, row in enumerate(rows) for piece in pieces(row, most)]
     cut.sort(key=lambda each: len(each[1]))
     totals = torch.zeros(len(rows), len(model.config.classes))
-    for start in range(0, len(cut), batch):
-        owners, parts = zip(*cut[start : start + batch], strict=True)
+    for start in range(0, len(cut), 64):
+        owners, parts = zip(*cut[start : start + 64], strict=True)
         scores = model(pad_rows(parts, device)).cpu()
         lengths = torch.tensor([len(part) for part in parts])
         totals.index_add_(0, torch.tensor(owners), scores * lengths[:, None])
     return (totals / torch.tensor([len(row) for row in rows])[:, None]).softmax(dim=-1)
+
+
+def read_short(model: ClassifierModel, rows: Rows) -> Float[Tensor, "texts classes"]:
+    """The probability of each class, with long texts cut as in training."""
+    return read_long(model, [shorten(row, model.config.max_length) for row in rows])

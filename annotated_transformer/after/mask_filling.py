@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor, nn
 
 from ..data.labelled_texts import draw_examples
 from ..data.published_files import own_path
@@ -69,10 +68,7 @@ class MaskedLanguageModelTask(HeldOutTask):
     """A masked language model, its tokenizer, and rows of ids to train and validate."""
 
     config: MaskedTraining
-
-    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
-        """The cross-entropy at the chosen positions."""
-        return masked_loss(model, batch)
+    loss = staticmethod(masked_loss)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Rows of similar length, hidden anew each time, and short at first."""
@@ -137,13 +133,8 @@ class MaskFiller(PretrainedModel):
         check_numbers(logits)
         best = logits.softmax(dim=1).topk(count, dim=1)
         return [
-            [
-                (self.tokenizer.id_to_token(token), chance)
-                for token, chance in zip(tokens, chances, strict=True)
-            ]
-            for tokens, chances in zip(
-                best.indices.tolist(), best.values.tolist(), strict=True
-            )
+            [(self.tokenizer.id_to_token(i), p) for i, p in zip(*row, strict=True)]
+            for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
     def evaluate(self, data: str | Path = "imdb", root: Root = None) -> dict[str, Any]:

@@ -49,10 +49,7 @@ def masked_batches(
     """Endless batches of (shown, chosen, ids), hidden anew each time a row comes up.
 
     The first `short_updates` have rows of at most `short` tokens, and more of them.
-    Raises: UserError for no rows.
     """
-    if not rows:
-        raise UserError("there is no text to learn from: give at least one line")
     draw = torch.Generator().manual_seed(seed)
     more = max(1, max(map(len, rows)) // short)
     cut = [piece for row in rows for piece in pieces(row, short)]

@@ -1,18 +1,76 @@
-"""Parts of today by name: which go together, and a translator made with some."""
+"""Parts of today by name, the smaller ones too: which go together, and a translator
+made with some.
+"""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
 from ..errors import UserError, nearest
 from ..model.attention import MultiHeadAttention
 from ..model.config import TransformerConfig
+from ..model.feed_forward import FeedForward
 from ..model.transformer import Transformer
 from ..translation.translator import Translator
-from .configurable_attention import ConfigurableAttention, Model, replace_modules
+from .configurable_attention import (
+    ConfigurableAttention,
+    Model,
+    attentions,
+    replace_modules,
+)
 from .long_texts import SHARING, alibi, grouped_queries, rotary
-from .parts import pre_norm, rms_norm, use_swiglu
-from .small_parts import no_biases, qk_norm, use_gelu
+from .parts import RMSNorm, pre_norm, rms_norm, use_swiglu
+
+
+class GELUFeedForward(FeedForward):
+    """GELU(x W_1 + b_1) W_2 + b_2: equation (2) without its corner."""
+
+    def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Widen to d_ff, let the negatives fade, narrow to d_model."""
+        return self.W_2(F.gelu(self.W_1(x)))
+
+
+def use_gelu(model: Model) -> None:
+    """GELU in the place of each ReLU, with the weights that are there."""
+
+    def with_gelu(old: FeedForward) -> FeedForward:
+        new = GELUFeedForward(model.config.d_model, model.config.d_ff)
+        new.load_state_dict(old.state_dict())
+        return new
+
+    replace_modules(model, FeedForward, with_gelu)
+
+
+class QKNorm(nn.Module):
+    """Queries and keys brought to one length before they meet, each with a gain."""
+
+    def __init__(self, d_k: int):
+        super().__init__()
+        self.query, self.key = RMSNorm(d_k), RMSNorm(d_k)
+
+    def forward(
+        self, query: Float[Tensor, "batch h n d_k"], key: Float[Tensor, "batch g m d_k"]
+    ) -> tuple[Float[Tensor, "batch h n d_k"], Float[Tensor, "batch g m d_k"]]:
+        """Both normalised."""
+        return self.query(query), self.key(key)
+
+
+def qk_norm(model: Model) -> None:
+    """A norm on the queries and keys of each attention."""
+    for part in attentions(model):
+        part.transforms.append(QKNorm(model.config.d_k))
+
+
+def no_biases(model: Model) -> None:
+    """Matrices and gains alone: every bias is left out."""
+    for part in model.modules():
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.bias = None
+
 
 PARTS: dict[str, Callable[[Model], None]] = {
     "pre-norm": pre_norm,
@@ -31,7 +89,7 @@ PARTS: dict[str, Callable[[Model], None]] = {
 class Since2017Config(TransformerConfig):
     """The paper's architecture and the names of the parts that replace its own.
 
-    Raises: UserError as `check_config`, or `check_parts`.
+    Raises: UserError as `check_config`, or for parts that are unknown or don't fit.
     """
 
     model_type: ClassVar[str] = "transformer-since-2017"
@@ -39,24 +97,21 @@ class Since2017Config(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_parts(self)
-
-
-def check_parts(config: Since2017Config) -> None:
-    """Raises: UserError for parts that are unknown or don't fit."""
-    for name in config.parts:
-        if name not in PARTS:
-            raise UserError(f"unknown part {name!r}: {nearest(name, PARTS)}")
-    for one, other in (("gelu", "swiglu"), ("rotary", "alibi")):
-        if one in config.parts and other in config.parts:
-            raise UserError(f"{one} and {other} replace the same part: choose one")
-    if "grouped-queries" in config.parts and config.h % SHARING:
-        raise UserError(
-            f"h is {config.h}: grouped-queries puts {SHARING} heads into a group, so h "
-            f"must be a multiple of {SHARING}"
-        )
-    if "rotary" in config.parts and config.d_k % 2:
-        raise UserError(f"d_k is {config.d_k}: rotary turns pairs, so it must be even")
+        for name in self.parts:
+            if name not in PARTS:
+                raise UserError(f"unknown part {name!r}: {nearest(name, PARTS)}")
+        for one, other in (("gelu", "swiglu"), ("rotary", "alibi")):
+            if one in self.parts and other in self.parts:
+                raise UserError(f"{one} and {other} replace the same part: choose one")
+        if "grouped-queries" in self.parts and self.h % SHARING:
+            raise UserError(
+                f"h is {self.h}: grouped-queries puts {SHARING} heads into a group, so "
+                f"h must be a multiple of {SHARING}"
+            )
+        if "rotary" in self.parts and self.d_k % 2:
+            raise UserError(
+                f"d_k is {self.d_k}: rotary turns pairs, so it must be even"
+            )
 
 
 def assemble(config: Since2017Config) -> Transformer:

@@ -1,7 +1,6 @@
 """Forecasts of time series: an encoder over days, a linear model, and naive ones."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -86,13 +85,11 @@ def forecast_errors(
     return squared / count, absolute / count
 
 
-def repeat_last(horizon: int) -> Forecaster:
-    """The naive forecast: the last value, again and again."""
-    return lambda past: past[:, -1:].expand(-1, horizon)
-
-
 def repeat_period(horizon: int, period: int) -> Forecaster:
-    """The seasonal naive forecast: the last `period` steps, again and again."""
+    """The seasonal naive forecast: the last `period` steps, again and again.
+
+    With a period of 1 it is the naive forecast.
+    """
     steps = torch.arange(horizon) % period
     return lambda past: past[:, -period:][:, steps]
 
@@ -101,13 +98,13 @@ class Ridge:
     """Linear regression from the past to each coming step, with a penalty on weights.
 
     Past and future are taken relative to the last known value, and all channels share
-    the weights. Cutting off columns gives the regression for a shorter horizon.
+    the weights.
     """
 
     def __init__(
         self, values: Float[Tensor, "time channel"], context: int, horizon: int
     ):
-        self.context, count = context, 0
+        count = 0
         squares, products = torch.zeros(context, context), torch.zeros(context, horizon)
         for channel in windows(values, context, horizon).transpose(0, 1):
             relative = channel - channel[:, context - 1 : context]
@@ -118,9 +115,9 @@ class Ridge:
         self.scales, self.axes = torch.linalg.eigh(squares.double() / count)
         self.targets = self.axes.T @ (products.double() / count)
 
-    def forecaster(self, penalty: float, horizon: int) -> Forecaster:
+    def forecaster(self, penalty: float) -> Forecaster:
         """The forecast with this penalty."""
-        turned = self.targets[:, :horizon] / (self.scales[:, None] + penalty)
+        turned = self.targets / (self.scales[:, None] + penalty)
         weights = (self.axes @ turned).float()
         return lambda past: (past - past[:, -1:]) @ weights + past[:, -1:]
 
@@ -128,21 +125,17 @@ class Ridge:
 PENALTIES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
-def tuned_ridge(
-    series: Series, horizon: int, contexts: Sequence[int]
-) -> tuple[Forecaster, int, float]:
-    """The linear forecaster that is best in validation, its context and its penalty."""
-    best = (math.inf, 0, 0.0, repeat_last(horizon))
-    for context in contexts:
-        train, valid, *_ = split_series(series, context, horizon)
-        ridge = Ridge(train, context, horizon)
-        for penalty in PENALTIES:
-            forecaster = ridge.forecaster(penalty, horizon)
-            error, _ = forecast_errors(forecaster, valid, context, horizon, stride=8)
-            best = min(
-                best, (error, context, penalty, forecaster), key=lambda each: each[0]
-            )
-    return best[3], best[1], best[2]
+def tuned_ridge(series: Series, context: int, horizon: int) -> tuple[Forecaster, float]:
+    """The linear forecaster with the penalty that is best in validation, and that."""
+    train, valid, *_ = split_series(series, context, horizon)
+    ridge = Ridge(train, context, horizon)
+
+    def error(penalty: float) -> float:
+        linear = ridge.forecaster(penalty)
+        return forecast_errors(linear, valid, context, horizon, stride=8)[0]
+
+    best = min(PENALTIES, key=error)
+    return ridge.forecaster(best), best
 
 
 @dataclass(frozen=True)
@@ -231,7 +224,7 @@ def window_batches(
         yield TensorBatch((pieces[starts, channels],), size * config.horizon)
 
 
-def window_loss(model: SeriesTransformer, batch: TensorBatch) -> Float[Tensor, ""]:
+def window_loss(model: nn.Module, batch: TensorBatch) -> Float[Tensor, ""]:
     """The squared error of the forecasts of some windows, summed."""
     (values,) = batch.to(model.embed.weight.device)
     sizes = [model.config.context, model.config.horizon]

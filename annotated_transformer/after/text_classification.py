@@ -24,7 +24,7 @@ from ..training.held_out import BatchedTraining, HeldOutTask, class_metrics
 from ..training.task import TensorBatch
 from .classifier import ClassifierModel, class_loss, reliability
 from .classifier_parts import ClassifierConfig
-from .labelled_rows import classifier_batches, pieces, probabilities_of, read_long
+from .labelled_rows import classifier_batches, pieces, read_long, read_short
 
 FEWEST = 40  # with fewer texts, nothing may be left for validation
 
@@ -67,7 +67,7 @@ class ClassifierTask(HeldOutTask):
     def evaluate(self) -> dict[str, float]:
         """The loss per text, and the share of right answers."""
         rows, classes = self.valid
-        return class_metrics(probabilities_of(self.model, rows), torch.tensor(classes))
+        return class_metrics(read_short(self.model, rows), torch.tensor(classes))
 
 
 class TextClassifier(PretrainedModel):

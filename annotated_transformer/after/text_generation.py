@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import torch
-from torch import Tensor, nn
 
 from ..data.text_tokenizer import (
     TextTokenizer,
@@ -50,6 +49,7 @@ class LanguageModelTask(HeldOutTask):
     """
 
     config: LanguageTraining
+    loss = staticmethod(next_token_loss)
 
     def count_batches(self, size: int) -> int:
         """A window for each `max_length` of the tokens."""
@@ -59,10 +59,6 @@ class LanguageModelTask(HeldOutTask):
         length = self.model.config.max_length
         next(text_batches(self.train, 1, length, seed=0))  # is there one?
         return len(self.train) // (size * length)
-
-    def loss(self, model: nn.Module, batch: TensorBatch) -> Tensor:
-        """The cross-entropy of each next token."""
-        return next_token_loss(model, batch)
 
     def draw(self) -> Iterator[TensorBatch]:
         """Windows of the text, at random."""
@@ -140,14 +136,12 @@ class TextGenerator(PretrainedModel):
         )
         if type(length) is not int or not 1 <= length < 2**31:
             raise UserError(f"length is {length}: write at least one token")
-        texts = [self._generate(each, length, options) for each in as_list(prompts)]
+        texts = []
+        for prompt in as_list(prompts):
+            ids = self.tokenizer.encode(prompt)
+            written = generate_tokens(self.model, ids, length, options)
+            texts.append(self.tokenizer.decode([*written]))
         return texts[0] if isinstance(prompts, str) else texts
-
-    def _generate(self, prompt: str, length: int, options: SearchOptions) -> str:
-        ids = self.tokenizer.encode(prompt)
-        return self.tokenizer.decode(
-            [*generate_tokens(self.model, ids, length, options)]
-        )
 
     def measure(self, texts: str | Sequence[str]) -> TextLoss | list[TextLoss]:
         """What each text costs; its first token, which nothing precedes, isn't counted.

@@ -11,16 +11,15 @@ from babel import Locale
 from tokenizers import Tokenizer
 
 from ..data.pair_tokenizer import PairTokenizer, empty_tokenizer
+from ..data.tokenizer_files import SPECIAL
 from ..errors import UserError
 from ..files import write_file
-from ..model.config import BOS, EOS, PAD, UNK
+from ..model.config import UNK
 from ..model.transformer import Transformer
 from .ctranslate2 import ctranslate2_spec
 from .export_folder import readme
 from .extras import needed
 from .marian_tokenizer import MarianTokenizer
-
-SPECIAL = {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK}
 
 
 def sentencepiece_model(tokenizer: Tokenizer) -> bytes:
@@ -48,8 +47,8 @@ def sentencepiece_model(tokenizer: Tokenizer) -> bytes:
         model.pieces.add(piece=token, score=score, type=form)
     model.trainer_spec.model_type = model.trainer_spec.BPE
     for name, i in SPECIAL.items():
-        setattr(model.trainer_spec, f"{name}_id", i)
-        setattr(model.trainer_spec, f"{name}_piece", f"[{name}]")
+        setattr(model.trainer_spec, f"{name.strip('[]')}_id", i)
+        setattr(model.trainer_spec, f"{name.strip('[]')}_piece", name)
     model.normalizer_spec.name = "identity"
     return model.SerializeToString()
 

@@ -13,12 +13,11 @@ from torch import Tensor, nn
 from ..after.mask_filling import MaskFiller
 from ..errors import check_integer
 from ..model.attention import padding_mask
-from ..model.layers import EncoderLayer
+from ..model.layers import Encoder
 from ..model.position import LearnedPositions
-from .parts import ACTIVATIONS, ActivatedFeedForward, BiasedAttention
+from .parts import ACTIVATIONS, UnscaledEmbedding, published_parts, set_norm_eps
 from .published import Stored, renamed
-from .text_models import Layout, PublishedTextModel, TextConfig
-from .text_tokenizer import read_published_tokenizer
+from .text_models import PublishedTextModel, TextConfig, read_published_tokenizer
 
 
 @dataclass(frozen=True)
@@ -39,35 +38,23 @@ class BertConfig(TextConfig):
         check_integer(self, "pad_id", least=0, below=self.vocab_size)
 
 
-class BertLayer(EncoderLayer):
-    """The paper's encoder layer with biases in the attention and another activation."""
-
-    def __init__(self, config: BertConfig):
-        super().__init__(config)
-        sizes = config.d_model, config.h, config.d_k, config.d_v
-        self.self_attention = BiasedAttention(*sizes)
-        self.feed_forward = ActivatedFeedForward(
-            config.d_model, config.d_ff, config.activation
-        )
-        self.after_attention.norm.eps = config.norm_eps
-        self.after_feed_forward.norm.eps = config.norm_eps
-
-
 class Bert(nn.Module):
     """An encoder without a decoder: ids in, a score for each position's token out."""
 
     def __init__(self, config: BertConfig):
         super().__init__()
         self.config, d_model = config, config.d_model
-        self.embedding = nn.Embedding(config.vocab_size, d_model)
+        self.embedding = UnscaledEmbedding(config.vocab_size, d_model)
         self.positions = LearnedPositions(config.max_length, d_model)
-        self.segments = nn.Embedding(config.segments, d_model)
-        self.norm = nn.LayerNorm(d_model, config.norm_eps)
+        self.segments = UnscaledEmbedding(config.segments, d_model)
+        self.norm = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(BertLayer(config) for _ in range(config.N))
+        self.stack = Encoder(config)
         self.head = nn.Linear(d_model, d_model)
-        self.head_norm = nn.LayerNorm(d_model, config.norm_eps)
+        self.head_norm = nn.LayerNorm(d_model)
         self.logits_bias = nn.Parameter(torch.zeros(config.vocab_size))
+        published_parts(self, config)
+        set_norm_eps(self, config.norm_eps)
 
     def encode(
         self,
@@ -81,10 +68,8 @@ class Bert(nn.Module):
         """
         segments = torch.zeros_like(ids) if segments is None else segments
         x = self.positions(self.embedding(ids)) + self.segments(segments)
-        x, mask = self.dropout(self.norm(x)), padding_mask(ids, self.config.pad_id)
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x
+        mask = padding_mask(ids, self.config.pad_id)
+        return self.stack(self.dropout(self.norm(x)), mask)
 
     def logits(
         self, hidden: Float[Tensor, "*batch d_model"]
@@ -112,7 +97,7 @@ NAMES = {
     "self_attention.W_O": "attention.output.dense",
     "feed_forward.W_1": "intermediate.dense",
     "feed_forward.W_2": "output.dense",
-    "layers.": "bert.encoder.layer.",
+    "stack.layers.": "bert.encoder.layer.",
     "head.": "cls.predictions.transform.dense.",
     "head_norm.": "cls.predictions.transform.LayerNorm.",
     "logits_bias": "cls.predictions.bias",
@@ -123,14 +108,12 @@ NAMES = {
 }
 
 
-def bert_stored(name: str) -> Stored:
-    """How a published file holds the parameter of this name."""
-    return Stored(renamed(name, NAMES))
+class BertFiller(PublishedTextModel, MaskFiller):
+    """A `MaskFiller` whose model is a published BERT."""
 
-
-LAYOUT = Layout(
-    bert_stored,
-    settings={
+    config_class: ClassVar[Any] = BertConfig
+    model_class: ClassVar[Any] = Bert
+    settings = {
         "num_hidden_layers": "N",
         "hidden_size": "d_model",
         "intermediate_size": "d_ff",
@@ -142,27 +125,23 @@ LAYOUT = Layout(
         "hidden_dropout_prob": "dropout",
         "type_vocab_size": "segments",
         "pad_token_id": "pad_id",
-    },
-    fixed={
+    }
+    fixed = {
         "position_embedding_type": "absolute",
         "is_decoder": False,
         "add_cross_attention": False,
         "tie_word_embeddings": True,
-    },
-    copies={
+    }
+    copies = {
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",
-    },
-    skipped=("embeddings.position_ids", "bert.pooler.", "cls.seq_relationship."),
-)
+    }
+    skipped = ("embeddings.position_ids", "bert.pooler.", "cls.seq_relationship.")
 
-
-class BertFiller(PublishedTextModel, MaskFiller):
-    """A `MaskFiller` whose model is a published BERT."""
-
-    config_class: ClassVar[Any] = BertConfig
-    model_class: ClassVar[Any] = Bert
-    layout: ClassVar[Layout] = LAYOUT
+    @staticmethod
+    def stored(name: str) -> Stored:
+        """How a published file holds the parameter of this name."""
+        return Stored(renamed(name, NAMES))
 
     @classmethod
     def read_files(cls, folder: Path, config: Any) -> tuple[Tokenizer]:

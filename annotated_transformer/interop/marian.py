@@ -10,9 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.pair_tokenizer import PairTokenizer
-from ..errors import UserError, check_integer
+from ..errors import UserError, check_choice, check_integer
 from ..files import new_folder
-from ..model.attention import MultiHeadAttention
 from ..model.config import TransformerConfig
 from ..model.layers import Decoder
 from ..model.transformer import Transformer, initialise
@@ -27,7 +26,7 @@ from .marian_weights import (
     sines_first,
     without_positions,
 )
-from .parts import ActivatedFeedForward, BiasedAttention, check_activation
+from .parts import ACTIVATIONS, published_parts
 from .published import convert_weights, published_config, read_published
 
 
@@ -41,7 +40,7 @@ class MarianConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_activation(self.activation)
+        check_choice(self, "activation", ACTIVATIONS)
         check_integer(self, "decoder_N")
 
 
@@ -54,14 +53,7 @@ class MarianTransformer(Transformer):
     def __init__(self, config: MarianConfig):
         super().__init__(config)
         self.decoder = Decoder(replace(config, N=config.decoder_N))
-        sizes = config.d_model, config.h, config.d_k, config.d_v
-        for layer in (*self.encoder.layers, *self.decoder.layers):
-            for name, part in list(layer.named_children()):
-                if isinstance(part, MultiHeadAttention):
-                    setattr(layer, name, BiasedAttention(*sizes))
-            layer.feed_forward = ActivatedFeedForward(
-                config.d_model, config.d_ff, config.activation
-            )
+        published_parts(self, config)
         self.logits_bias = nn.Parameter(torch.zeros(config.tgt_vocab_size))
         self.apply(initialise)
 

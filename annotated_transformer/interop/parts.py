@@ -4,11 +4,12 @@ from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..errors import UserError, nearest
+from ..after.configurable_attention import replace_modules
 from ..model.attention import MultiHeadAttention
+from ..model.embedding import Embedding
 from ..model.feed_forward import FeedForward
 from ..performance.decoding import PART_MODULES
 
@@ -30,8 +31,8 @@ ACTIVATIONS: dict[str, Any] = {
     "swish": F.silu,
     "silu": F.silu,
     "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),  # GPT-2's
 }
-ACTIVATIONS["gelu_new"] = partial(F.gelu, approximate="tanh")  # GPT-2's
 
 
 class ActivatedFeedForward(FeedForward):
@@ -48,8 +49,24 @@ class ActivatedFeedForward(FeedForward):
         return self.W_2(ACTIVATIONS[self.activation](self.W_1(x)))
 
 
-def check_activation(activation: str) -> None:
-    """Raises: UserError for an activation that isn't here."""
-    if activation not in ACTIVATIONS:
-        hint = nearest(activation, ACTIVATIONS)
-        raise UserError(f"activation is {activation!r}: {hint}")
+def published_parts(model: nn.Module, config: Any) -> None:
+    """Biases in each attention, and the activation that the configuration names."""
+    sizes = config.d_model, config.h, config.d_k, config.d_v
+    widths = config.d_model, config.d_ff, config.activation
+    replace_modules(model, MultiHeadAttention, lambda _: BiasedAttention(*sizes))
+    replace_modules(model, FeedForward, lambda _: ActivatedFeedForward(*widths))
+
+
+class UnscaledEmbedding(Embedding):
+    """A vector for each token, as it is."""
+
+    def forward(self, ids: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d_model"]:
+        """Look each id up."""
+        return F.embedding(ids, self.weight)
+
+
+def set_norm_eps(model: nn.Module, eps: float) -> None:
+    """Add this number to the variance in each layer normalization."""
+    for part in model.modules():
+        if isinstance(part, nn.LayerNorm):
+            part.eps = eps

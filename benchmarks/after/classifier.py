@@ -36,8 +36,8 @@ from annotated_transformer.after.classifier_parts import ClassifierConfig
 from annotated_transformer.after.labelled_rows import (
     Rows,
     pieces,
-    probabilities_of,
     read_long,
+    read_short,
 )
 from annotated_transformer.after.text_classification import (
     ClassifierTask,
@@ -220,7 +220,7 @@ def network(reviews: Reviews, out: Path | None, case: Case) -> Case:
         return result
     result |= {"architecture": model.config.to_dict()}
     result |= reviews.scores(read_long(model, rows["test"]))
-    result["cut"] = reviews.scores(probabilities_of(model, rows["test"]))
+    result["cut"] = reviews.scores(read_short(model, rows["test"]))
     model.cpu()
     asked = classifier.probabilities(PHRASES)[:, 1].tolist()
     result["phrases"] = dict(zip(PHRASES, asked, strict=True))

@@ -36,7 +36,6 @@ from annotated_transformer.after.series import (
     SeriesTransformer,
     forecast_errors,
     forecaster,
-    repeat_last,
     repeat_period,
     split_series,
     tuned_ridge,
@@ -159,7 +158,7 @@ def transformers(group: Run, workers: int) -> None:
 def linear_model(series: Series, context: int, horizon: int) -> Run:
     """The linear model with the penalty that is best in validation."""
     begun = time.perf_counter()
-    forecast, _, penalty = tuned_ridge(series, horizon, [context])
+    forecast, penalty = tuned_ridge(series, context, horizon)
     seconds = round(time.perf_counter() - begun, 1)
     about = {"tried": list(PENALTIES), "penalty": penalty, "seconds": seconds}
     return about | errors(forecast, series, context, horizon)
@@ -169,7 +168,7 @@ def untrained(series: Series, group: Run) -> None:
     """The forecasts that have no seed; what is missing of them."""
     context, horizon = group["context"], group["horizon"]
     naive = {
-        "naive": repeat_last(horizon),
+        "naive": repeat_period(horizon, 1),
         "seasonal naive": repeat_period(horizon, 24),
     }
     for side, forecast in naive.items():
