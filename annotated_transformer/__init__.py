@@ -14,14 +14,16 @@ languages; DATA is the name of a data set or a file of yours:
     annotated-transformer vision train DATA --out RUN
     annotated-transformer series train DATA --out RUN --set steps=900
 
-    from annotated_transformer import fit, make_task, prepare, recipe, start_run
+    from annotated_transformer import fine_tune, fit, make_task, prepare, recipe
+    from annotated_transformer import start_run
     fit(prepare(recipe("phrasebook"), RUN, PAIRS, VALID_PAIRS))          # translation
+    fit(fine_tune("tatoeba-en-de", RUN, PAIRS, VALID_PAIRS))  # from a trained model
     fit(start_run(make_task("classifier", DATA), RUN))
     fit(start_run(make_task("language-model", DATA), RUN))
     fit(start_run(make_task("masked-language-model", DATA), RUN))
     fit(start_run(make_task("vision", DATA), RUN))
     fit(start_run(make_task("series", DATA, steps=900), RUN))      # 900 updates
-A run prints its progress; `report=None`, of prepare or start_run, keeps it silent.
+A run prints its progress; `report=None` keeps it silent.
 
 What DATA may be, and the class that opens the trained model:
     classifier             "imdb", or a file of lines: class, tab, text   TextClassifier
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
     from .training.run import start_run as start_run
     from .training.trainer import train as train
     from .translation.doctor import doctor as doctor
+    from .translation.task import fine_tune as fine_tune
     from .translation.task import prepare as prepare
     from .translation.translator import Translator as Translator
 
@@ -118,6 +121,7 @@ _HOMES = {
     "Translator": "translation.translator",
     "UserError": "errors",
     "doctor": "translation.doctor",
+    "fine_tune": "translation.task",
     "fit": "training.run",
     "load": "pretrained",
     "make_task": "model_types",

@@ -27,7 +27,7 @@ def find_device(name: "str | torch.device | None" = None) -> "torch.device":
         device = torch.device(name)
         if device.type != "meta":
             torch.zeros(1, device=device).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError, ImportError):
+    except (RuntimeError, AssertionError, TypeError, ImportError):
         there = ", ".join(["cpu", *gpus])
         raise UserError(
             f"device {str(name)!r} is not there: choose one of {there}"

@@ -5,7 +5,7 @@ what else is imported when its name is asked for.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UserError, nearest
+from .errors import UserError, check_kind, nearest
 from .registry import MAKERS, SUMMARIES, model_type, register
 from .training.config import with_settings
 
@@ -66,6 +66,7 @@ def make_task(
     if model_type_name not in SUMMARIES:
         known = nearest(model_type_name, SUMMARIES)
         raise UserError(f"unknown task {model_type_name!r}: {known}")
+    check_kind("data", data, str | Path | None, "a data set's name, or a path of yours")
     kind = model_type(model_type_name)
     if "steps" in settings:
         settings = {"epochs": 0} | settings

@@ -127,10 +127,7 @@ def matrices(
 
 
 def plot_curves(
-    ax: Axes,
-    curves: dict[str, dict[float, float]],
-    *,
-    markers: str = "os^Dv",
+    ax: Axes, curves: dict[str, dict[float, float]], *, markers: str = "os^Dv"
 ) -> None:
     """Draw named curves (x to y) in the house style, each in its own colour and with
     its own marker or dashes.

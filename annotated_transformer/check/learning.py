@@ -7,16 +7,7 @@ from torch import Tensor, nn
 
 from ..model.config import BOS, EOS, PAD
 from ..training.loss import smoothed_cross_entropy as summed
-from .assertions import (
-    Part,
-    Wrong,
-    call,
-    check_of,
-    described,
-    expect,
-    number,
-    require,
-)
+from .assertions import Part, Wrong, call, check_of, described, expect, number, require
 
 SMOOTHING = 0.1
 

@@ -5,16 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .assertions import (
-    Part,
-    call,
-    check_of,
-    close,
-    described,
-    expect,
-    number,
-    require,
-)
+from .assertions import Part, call, check_of, close, described, expect, number, require
 
 BETA_1, BETA_2, EPS, RATE = 0.9, 0.98, 1e-9, 0.1
 

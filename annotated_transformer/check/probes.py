@@ -15,15 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..model.position import sinusoids
-from .assertions import (
-    changed,
-    close,
-    disturb,
-    expect,
-    matrices_of,
-    require,
-    silence,
-)
+from .assertions import changed, close, disturb, expect, matrices_of, require, silence
 
 Forward = Callable[..., Tensor]
 Weights = list[nn.Parameter]

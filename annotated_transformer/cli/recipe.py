@@ -84,15 +84,6 @@ def own_recipe(prefix: str, src: str, tgt: str) -> "Recipe":
     return own_text(parallel_prefix(prefix, src, tgt).count())
 
 
-def open_start(model: str) -> "InitFrom":
-    """The model of this name, to fine-tune."""
-    from ..translation.prepared_data import InitFrom
-    from ..translation.translator import Translator
-
-    translator = Translator.from_pretrained(model, device="cpu", engine="plain")
-    return InitFrom(model, translator.model, translator.tokenizer)
-
-
 def training_pairs(
     plan: "Recipe", valid: str | None, root: Path | None
 ) -> tuple[Pairs, Pairs]:

@@ -18,7 +18,7 @@ from .options import (
     with_groups,
 )
 from .progress import run_folder, train_run, use_threads
-from .recipe import Pairs, distilled_pairs, open_start, plan_training, training_pairs
+from .recipe import Pairs, distilled_pairs, plan_training, training_pairs
 
 if TYPE_CHECKING:
     from ..training.recipes import Recipe
@@ -127,6 +127,7 @@ def train_translator(
     `--from tatoeba-en-de`
     """
     from ..training.distributed import report_failure_once
+    from ..translation.task import open_start
 
     with report_failure_once():
         start = open_start(start_from) if start_from else None

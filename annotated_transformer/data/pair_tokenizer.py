@@ -17,11 +17,12 @@ from tokenizers import (
     processors,
 )
 
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..files import CARD, read_card, read_json, write_file, write_json
 from ..model.config import BOS, EOS, PAD, UNK
 from .tidying import COPIED, HIDDEN, tidied
 from .tokenizer_files import (
+    as_rows,
     check_ids,
     check_trainable,
     decode_rows,
@@ -62,7 +63,7 @@ def empty_tokenizer(spaces_only: bool = False, lowercase: bool = False) -> Token
     return tokenizer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairTokenizer:
     """Text to ids and back for a pair of languages, with one vocabulary or two.
 
@@ -87,6 +88,11 @@ class PairTokenizer:
         """Of a copy: the library's own copies forget how to read special tokens."""
         vars(self).update(state)
         self.__post_init__()
+
+    def __repr__(self) -> str:
+        more = " shared" if self.joint else f" + {self.tgt_vocab_size:,}"
+        size = f"{self.src_vocab_size:,}{more} tokens"
+        return f"{type(self).__name__}({self.src_lang} to {self.tgt_lang}, {size})"
 
     @property
     def joint(self) -> bool:
@@ -123,6 +129,7 @@ class PairTokenizer:
         """
         if return_tensors not in (None, "pt"):
             raise UserError(f"return_tensors is {return_tensors!r}: give 'pt' or None")
+        check_kind("texts", texts, Iterable, "a text, or a list of them")
         lines = [texts] if isinstance(texts, str) else list(texts)
         if not lines or not all(isinstance(line, str) for line in lines):
             raise UserError(f"texts is {texts!r:.80}: give a text, or a list of them")
@@ -169,7 +176,7 @@ class PairTokenizer:
         `detokenize=False` leaves Moses tokens apart, for BLEU on tokens. Line breaks
         and control characters of a vocabulary become spaces: a text stays one line.
         """
-        rows = [[i for i in row if i not in (PAD, BOS, EOS)] for row in ids]
+        rows = [[i for i in row if i not in (PAD, BOS, EOS)] for row in as_rows(ids)]
         texts = decode_rows(self.target, rows)
         texts = [CONTROLS.sub(" ", text) for text in texts]
         running = self.moses and detokenize
@@ -250,11 +257,7 @@ def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
 @lru_cache(maxsize=16)
 def _moses(lang: str) -> tuple[Any, Any, Any]:
     """The Moses normalizer, tokenizer and detokenizer of one language, made once."""
-    from sacremoses import (
-        MosesDetokenizer,
-        MosesPunctNormalizer,
-        MosesTokenizer,
-    )
+    from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
     return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
 

@@ -62,8 +62,8 @@ def grey_bytes(images: Any) -> UInt8[Tensor, "..."]:
     Raises: UserError for others.
     """
     try:
-        values = torch.as_tensor(images)
-    except (TypeError, ValueError, RuntimeError):
+        values = torch.as_tensor(images).reshape(images.shape)
+    except (TypeError, ValueError, RuntimeError, AttributeError):
         raise UserError(
             f"expected an image and got {type(images).__name__}: give a PIL picture, a "
             "path, or an array"

@@ -17,7 +17,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..files import write_file
 from .text_files import open_text, read_table
 
@@ -218,6 +218,7 @@ def own_path(data: str | Path, name: str) -> Path | None:
 
     Raises: UserError where there is nothing of that name.
     """
+    check_kind("data", data, str | Path, f"{name!r}, or the path of your own")
     if str(data) == name:
         return None
     if not Path(data).exists():

@@ -1,6 +1,6 @@
 """The tokenizer of a text: ids and back, and its file."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from .tokenizer_files import encode_texts as encode_texts
 class TextTokenizer:
     """Text to ids and back, without loss."""
 
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer = field(repr=False)
 
     @property
     def size(self) -> int:

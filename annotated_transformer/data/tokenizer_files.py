@@ -1,8 +1,9 @@
 """Tokenizer files, ours and those of other programs, read with care."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -131,13 +132,32 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
 def encode_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> list[list[int]]:
     """Texts as rows of ids, as long as they are. Raises: UserError if it can't."""
     with tokenizer_errors("the model's tokenizer"):
-        return [each.ids for each in tokenizer.encode_batch_fast(list(texts))]
+        try:
+            return [each.ids for each in tokenizer.encode_batch_fast(list(texts))]
+        except TypeError:
+            raise UserError("a text is not valid UTF-8: convert it") from None
 
 
 def decode_rows(tokenizer: Tokenizer, rows: list[list[int]]) -> list[str]:
     """Rows of ids as texts, special tokens included. Raises: UserError if it can't."""
     with tokenizer_errors("the model's tokenizer"):
         return tokenizer.decode_batch(rows, skip_special_tokens=False)
+
+
+def as_rows(ids: Any, size: int = 2**24, pad_id: int | None = None) -> list[list[int]]:
+    """Rows of ids in lists, without padding, from lists, a matrix of any library, or
+    what a tokenizer returns. Raises: UserError for others, or an id of no token.
+    """
+    ids = ids.get("input_ids") if isinstance(ids, Mapping) else ids
+    ids = ids.tolist() if hasattr(ids, "tolist") else ids
+    try:
+        rows = [[index(each) for each in row if each != pad_id] for row in ids]
+    except TypeError:
+        rows = [[-1]]
+    if not all(0 <= each < size for row in rows for each in row):
+        wanted = f"rows of ids below {size}, as in [[5, 2]], or a matrix of them"
+        raise UserError(f"the ids are {ids!r:.80}: give {wanted}")
+    return rows
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, nearest
 from ..registry import make
+from .options import SearchOptions
 
 if TYPE_CHECKING:
     from ..data.pair_tokenizer import PairTokenizer
     from .model_search import SearchEngine
-    from .options import SearchOptions
     from .search import Hypothesis
 
 DTYPES = {
@@ -92,7 +92,7 @@ class WithSamples:
         return engine
 
     def search(
-        self, rows: list[list[int]], options: "SearchOptions"
+        self, rows: Any, options: SearchOptions = SearchOptions()
     ) -> "list[list[Hypothesis]]":
         """The n best hypotheses of each row of source ids, best first."""
         engine = self.beam if options.temperature is None else self.sampler

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..data.batching import pad_rows
+from ..data.tokenizer_files import as_rows
 from .checks import check_source
 from .options import SearchOptions, length_batches, random_numbers
 from .search import Hypothesis, beam, sample
@@ -31,15 +32,16 @@ class ModelSearch:
         self.model = model
 
     def search(
-        self, rows: list[list[int]], options: SearchOptions = SearchOptions()
+        self, rows: Any, options: SearchOptions = SearchOptions()
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of each row of source ids, best first."""
-        device = device_of(self.model)
+        device, config = device_of(self.model), self.model.config
+        rows = as_rows(rows, config.src_vocab_size, config.pad_id)
         results: dict[int, list[Hypothesis]] = {}
         generator = random_numbers(options, device)
         for indices in length_batches([len(row) for row in rows], options.batch_tokens):
             chosen = [rows[index] for index in indices]
-            src = pad_rows(chosen, device, self.model.config.pad_id)
+            src = pad_rows(chosen, device, config.pad_id)
             if options.temperature is None:
                 hypotheses = beam(self.model, src, options)
             else:

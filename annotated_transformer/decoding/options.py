@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UserError, check_integer, nearest
+from ..errors import UserError, check_integer, check_kind, nearest
 
 if TYPE_CHECKING:
     import torch
@@ -46,6 +47,9 @@ class SearchOptions:
             optional = name in ("max_length", "top_k", "seed")
             if not optional or getattr(self, name) is not None:
                 check_integer(self, name, least, most + 1)
+        real = {"alpha": Real, "top_p": Real, "temperature": Real | None}
+        for name, kind in real.items():
+            check_kind(name, getattr(self, name), kind, "a number")
         if not abs(self.alpha) <= 10:
             raise UserError(
                 f"alpha is {self.alpha}: the length penalty needs a number from -10 to "
@@ -81,6 +85,7 @@ def search_options(
 
     Raises: UserError for an unknown keyword, or as `SearchOptions`.
     """
+    check_kind("options", options, SearchOptions | None, "SearchOptions, or keywords")
     known = [field.name for field in fields(SearchOptions)]
     for name in keywords:
         if name not in known:
@@ -112,6 +117,6 @@ def length_batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]
         raise UserError(f"batch_tokens is {batch_tokens}: it must be 1 or more")
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     while order:
-        count = max(1, batch_tokens // lengths[order[0]])
+        count = max(1, batch_tokens // max(1, lengths[order[0]]))
         yield order[:count]
         order = order[count:]

@@ -13,6 +13,7 @@ import torch
 
 from ..data.batching import pad_rows
 from ..data.pair_tokenizer import PairTokenizer
+from ..data.tokenizer_files import as_rows
 from ..decoding.engines import check_transformer
 from ..decoding.options import SearchOptions
 from ..decoding.search import Hypothesis, length_limits, length_penalty
@@ -188,12 +189,13 @@ class CTranslate2Engine:
         ENGINES.add(self)
 
     def search(
-        self, rows: list[list[int]], options: SearchOptions = SearchOptions()
+        self, rows: Any, options: SearchOptions = SearchOptions()
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of each row of source ids, best first.
 
         Raises: UserError for samples, or a row that the model can't read.
         """
+        rows = as_rows(rows, len(self.source), self.config.pad_id)
         limits = self._limits(rows, options)
         results = self._translate(rows, max(limits, default=1), options)
         late: dict[int, list[int]] = {}

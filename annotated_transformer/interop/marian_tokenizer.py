@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.pair_tokenizer import CONTROLS, PairTokenizer
+from ..data.tokenizer_files import as_rows
 from ..errors import UserError, nearest
 from ..files import read_bytes, read_json, write_file, write_json
 from .extras import needed
@@ -67,7 +68,7 @@ class Pieces:
         return CONTROLS.sub(" ", text).strip()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MarianTokenizer(PairTokenizer):
     """Text to ids and back for a Marian model; both sides may share a table of ids."""
 
@@ -102,7 +103,7 @@ class MarianTokenizer(PairTokenizer):
 
     def decode(self, ids: list[list[int]], detokenize: bool = True) -> list[str]:
         """Target text of each row of ids."""
-        return [self.target.decode(row) for row in ids]
+        return [self.target.decode(row) for row in as_rows(ids)]
 
     def unknown_characters(self, text: str) -> list[str]:
         """Code and characters that the source's vocabulary lacks, or else pieces."""

@@ -33,10 +33,7 @@ class Savable(Protocol):
 
 
 def write_model(
-    folder: Path,
-    weights: Mapping[str, Tensor],
-    config: Any,
-    tokenizer: Savable | None,
+    folder: Path, weights: Mapping[str, Tensor], config: Any, tokenizer: Savable | None
 ) -> None:
     """Write config.json, model.safetensors and the files of a tokenizer, if any."""
     write_tensors(folder / "model.safetensors", weights)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
 from typing import Any, ClassVar
 
-from ..errors import UserError, check_choice, check_integer, nearest
+from ..errors import UserError, check_choice, check_integer, check_kind, nearest
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class RunConfig:
             check_integer(self, name)
         for name in ("seed", "patience", "epochs"):
             check_integer(self, name, least=0, below=2**32)
+        for name in ("peak", *self.shares):
+            check_kind(name, getattr(self, name), Real, "a number")
         for name in self.shares:
             self.check(
                 name, 0 <= getattr(self, name) < 1, "must be from 0, and below 1"
@@ -101,6 +104,7 @@ class TrainingConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check("epochs", not self.epochs, "must be 0: give the steps")
         most = f"must be at most batch_tokens, {self.batch_tokens}"
         self.check("micro_batches", self.micro_batches <= self.batch_tokens, most)
         check_integer(self, "translate", least=0)
@@ -113,6 +117,7 @@ class TrainingConfig(RunConfig):
 
     def check_rate(self) -> None:
         """Raises: UserError for a rate out of range, or one that is named twice."""
+        check_kind("lr_factor", self.lr_factor, Real, "a number")
         factor = "multiplies the learning rate and must be above 0"
         self.check("lr_factor", 0 < self.lr_factor < float("inf"), factor)
         unset = "is the highest learning rate, below 1; 0 leaves it to lr_factor"

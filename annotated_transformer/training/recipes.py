@@ -1,8 +1,9 @@
 """§5: corpus, vocabulary, architecture and training of a whole run, by name."""
 
 from dataclasses import dataclass, replace
+from numbers import Real
 
-from ..errors import UserError, check_integer, nearest
+from ..errors import UserError, check_integer, check_kind, nearest
 from ..model.config import BOS, EOS, PAD, TransformerConfig, preset
 from .config import TrainingConfig
 
@@ -36,6 +37,8 @@ class Recipe:
         batch = self.training.batch_tokens // self.training.micro_batches
         longest = self.architecture.max_length
         limits = {"max_length": longest, "batch_tokens / micro_batches": batch}
+        check_kind("max_tokens", self.max_tokens, int, "a whole number")
+        check_kind("bpe_dropout", self.bpe_dropout, Real, "a number")
         for name, limit in limits.items():
             if not 0 < self.max_tokens <= limit:
                 raise UserError(
@@ -123,11 +126,7 @@ def iwslt14() -> Recipe:
     """IWSLT14 de→en with the model that toolkits use for it; not tuned here."""
     architecture = TransformerConfig(d_ff=1_024, h=4, d_k=128, d_v=128, dropout=0.3)
     training = TrainingConfig(
-        steps=30_000,
-        batch_tokens=4_096,
-        peak=5e-4,
-        precision="auto",
-        keep=10,
+        steps=30_000, batch_tokens=4_096, peak=5e-4, precision="auto", keep=10
     )
     plan = Recipe("iwslt14", "de", "en", architecture, training, vocab_size=10_000)
     return replace(plan, lowercase=True, valid_split="valid")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ..devices import matmul_seconds
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..files import (
     check_no_links,
     draft_of,
@@ -33,6 +33,7 @@ from .task import Task
 from .trainer import average_weights, train
 from .update import Update
 
+OVERWRITE = "choose another folder, or overwrite it (overwrite=True, or --overwrite)"
 OWN = "run.json config.yaml log.jsonl checkpoints model data tensorboard".split()
 OWN += ["curves.png"]
 
@@ -135,6 +136,7 @@ def start_run(
     instead, and with None it is silent. `overwrite` deletes the run that is there.
     Raises: UserError for a folder that holds something else.
     """
+    check_kind("task", task, Task, "a task, such as make_task('vision')")
     world, folder = join_world(task.config.timeout, device), Path(folder)
     with first_process_first(world):
         ready_folder(folder, world, overwrite)
@@ -174,7 +176,7 @@ def claim_folder(folder: Path, description: dict[str, Any]) -> None:
         write_json(path, description)
     if lines := differences(read_json(path), description):
         other = f"{folder} holds another run ({'; '.join(lines)})"
-        raise UserError(f"{other}: choose another folder, or --overwrite it")
+        raise UserError(f"{other}: {OVERWRITE}")
 
 
 def fit(run: Run) -> str:
@@ -184,6 +186,7 @@ def fit(run: Run) -> str:
     Returns "finished", "stopped early" (no better validation for `patience` of them) or
     "interrupted" (a signal).
     """
+    check_kind("run", run, Run, "what prepare, fine_tune or start_run returned")
     with lock_folder(run.folder, run.world):
         begin(run)
         progress, processes, meter = run.progress, run.processes, Meter(run)

@@ -29,10 +29,7 @@ class ForcedScore:
 
 
 def teacher_forced_batches(
-    model: Any,
-    sources: list[list[int]],
-    targets: list[list[int]],
-    batch_tokens: int,
+    model: Any, sources: list[list[int]], targets: list[list[int]], batch_tokens: int
 ) -> list[list[float]]:
     """The log-probability of each target token, by row, in batches by length."""
     device, pad_id = model.tgt_embedding.weight.device, model.config.pad_id

@@ -8,7 +8,7 @@ from ..data.phrasebook import phrasebook
 from ..data.phrasebook_grammar import LANGUAGES
 from ..data.text_files import read_lines
 from ..data.tokenized_pairs import TokenizedPairs
-from ..errors import UserError
+from ..errors import UserError, check_kind
 from ..files import read_json
 from ..training.log import Log
 from .diagnosis import Diagnosis
@@ -39,13 +39,16 @@ def doctor(
     """
     if isinstance(what, Translator):
         return _model(what, valid)
+    check_kind("what", what, str | Path | Iterable, "a run, a translator, or pairs")
     if src and tgt:
         return _data(what, (src, tgt), valid)
     name = what if isinstance(what, str | Path) else ""
     path = Path(name)
     own = [*path.parent.glob(f"{path.name}.*"), *path.glob("train.*")]
     if src or tgt or not name or own:
-        raise UserError("sentence pairs need both languages: --src and --tgt")
+        raise UserError(
+            "sentence pairs need both languages: src and tgt (--src and --tgt)"
+        )
     translator = Translator.from_pretrained(name, device=device, engine="plain")
     if valid is None and (path / "run.json").is_file():
         return _run(path, translator)
@@ -99,7 +102,9 @@ def _model(translator: Translator, valid: Pairs | None) -> Diagnosis:
     langs = text.src_lang, text.tgt_lang
     if valid is None:
         if not {*langs} <= {*LANGUAGES}:
-            raise UserError("the phrasebook lacks its languages: name pairs, --valid")
+            raise UserError(
+                "the phrasebook lacks its languages: name valid pairs, --valid"
+            )
         valid = phrasebook(*langs, "val", ASKED)
     src, tgt = ([*side[:ASKED]] for side in _sides(valid, langs))
     ids = text.encode_source(src), text.encode_target(tgt)

@@ -10,7 +10,7 @@ from itertools import islice
 from ..data.pair_tokenizer import PairTokenizer
 from ..data.tidying import COPIED, HIDDEN
 from ..decoding.search import Hypothesis
-from ..errors import UserError
+from ..errors import UserError, check_kind
 
 UNREAD = re.compile(rf"\[unk\]|{HIDDEN}")
 # A line, and each of its rows with what was found for it.
@@ -26,6 +26,7 @@ def in_chunks(lines: Iterable[str], count: int) -> Iterator[list[str]]:
         raise UserError("expected lines and got one string: put it in a list, [text]")
     if type(count) is not int or count < 1:
         raise UserError(f"lines_at_once is {count}: take one at least")
+    check_kind("lines", lines, Iterable, "lines, such as a list of texts or a file")
     source = iter(lines)
     while chunk := list(islice(source, count)):
         yield chunk

@@ -24,8 +24,10 @@ from ..files import (
 )
 from ..model.transformer import Transformer
 from ..training.recipes import Recipe
+from ..training.run import OVERWRITE
 
 Pairs = Iterable[tuple[str, str]]
+STYLE = ("joint", "moses", "lowercase", "tidy")  # how a text is prepared
 
 
 def check_pairs(name: str, pairs: Any, src: str, tgt: str) -> Pairs:
@@ -98,7 +100,7 @@ def describe_data(
     names += " bpe_dropout" * bool(plan.bpe_dropout)
     description = {name: getattr(plan, name) for name in names.split()}
     sides = (("train", train), ("valid", valid))
-    files = {name: _files(each) for name, each in sides if _files(each)}
+    files = {name: found for name, each in sides if (found := _files(each))}
     description |= {"files": files} if files else {}
     for each in _within(train):
         description |= getattr(each, "origin", dict)()
@@ -106,7 +108,12 @@ def describe_data(
 
 
 def _files(pairs: Pairs) -> dict[str, dict[str, Any]]:
-    """Size and hash of the files that the pairs are read from."""
+    """Size and hash of the files that the pairs are read from, or of a list of them."""
+    if isinstance(pairs, list | tuple):
+        digest = hashlib.sha256()
+        for src, tgt in pairs:
+            digest.update(repr((src, tgt)).encode())
+        return {"list": {"pairs": len(pairs), "sha256": digest.hexdigest()}}
     own = [each for each in _within(pairs) if isinstance(each, ParallelFiles)]
     paths = [path for each in own for path in (each.src_path, each.tgt_path)]
     return {path.name: fingerprint(path) for path in paths}
@@ -134,12 +141,10 @@ def check_data(folder: Path, wanted: dict[str, Any]) -> None:
         raise UserError(f"{made}: move it away or choose another folder for the run")
     if stored is None or stored == wanted or not names & {"train", "valid"}:
         return
-    remedy = "choose another folder, or start anew in this one with --overwrite"
+    fault = f"{folder} holds the data of another recipe, described in {described}"
     if stored | {"files": wanted.get("files")} == wanted:
-        raise UserError(f"the files of pairs changed since {folder} was made: {remedy}")
-    raise UserError(
-        f"{folder} holds the data of another recipe, described in {described}: {remedy}"
-    )
+        fault = f"the pairs changed since {folder} was made"
+    raise UserError(f"{fault}: {OVERWRITE}")
 
 
 def prepare_data(
@@ -201,8 +206,7 @@ def _tokenized(
 def _vocabulary(plan: Recipe, folder: Path, train: Pairs) -> PairTokenizer:
     """The vocabulary in the folder, learned unless it is there."""
     if not (folder / "text.json").exists():
-        names = ("joint", "moses", "lowercase", "tidy")
-        styles = {name: getattr(plan, name) for name in names}
+        styles = {name: getattr(plan, name) for name in STYLE}
         data = train, plan.src, plan.tgt, plan.vocab_size
         train_tokenizer(*data, **styles).save(folder)
     return PairTokenizer.load(folder)

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,20 @@ from ..data.pair_tokenizer import PairTokenizer
 from ..data.stream import batches
 from ..data.tokenized_pairs import TokenizedPairs
 from ..errors import UserError, check_kind
+from ..model.config import TransformerConfig
 from ..model.memory import check_memory
 from ..model.transformer import Transformer
 from ..registry import make, model_type
-from ..training.config import TrainingConfig
+from ..training.config import TrainingConfig, with_settings
 from ..training.distributed import World, first_process_first, join_world
 from ..training.log import Report, print_line
-from ..training.recipes import Recipe
+from ..training.recipes import Recipe, own_text
 from ..training.run import Run, lock_folder, ready_folder
 from ..training.schedule import adam
 from ..training.sentence_pairs import paper_schedule, validation_loss
 from ..training.task import Position, Task
 from ..training.update import seed_update
-from .prepared_data import InitFrom, check_pairs, prepare_data
+from .prepared_data import STYLE, InitFrom, check_pairs, prepare_data
 from .scores import system_score
 from .translator import Translator
 
@@ -135,17 +136,46 @@ FINE_TUNING = TrainingConfig(
 
 def fine_tuning_recipe(plan: Recipe, start: InitFrom) -> Recipe:
     """The pairs of a recipe, for a run that goes on from a trained model."""
-    config, tokenizer = start.model.config, start.tokenizer
-    return replace(
-        plan,
-        training=FINE_TUNING,
-        vocab_size=tokenizer.tgt_vocab_size,
-        joint=tokenizer.joint,
-        moses=tokenizer.moses,
-        lowercase=tokenizer.lowercase,
-        tidy=tokenizer.tidy,
-        max_tokens=min(plan.max_tokens, config.max_length),
-    )
+    text, limit = start.tokenizer, start.model.config.max_length
+    decided = {name: getattr(text, name) for name in STYLE}
+    decided |= {"vocab_size": text.tgt_vocab_size, "training": FINE_TUNING}
+    return replace(plan, **decided, max_tokens=min(plan.max_tokens, limit))
+
+
+DECIDED = "corpus architecture training train_split valid_split vocab_size".split()
+DECIDED += [*STYLE, *(each.name for each in fields(TransformerConfig))]
+
+
+def fine_tune(
+    init_from: str | Path | Translator,
+    folder: str | Path,
+    train: Any,
+    valid: Any,
+    report: Report | None = print_line,
+    device: str | torch.device | None = None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Run:
+    """A run ready for `fit`, from a translator or a model's name, with its tokenizer.
+
+    `settings` are those of `TrainingConfig` and, of `Recipe`, `max_tokens`,
+    `bpe_dropout`, and `src` and `tgt` for the reverse direction; `prepare` says the
+    rest. Raises: UserError as `prepare`, or naming a setting that the model decides.
+    """
+    start = open_start(init_from)
+    text, plan = start.tokenizer, own_text(0)
+    plan = replace(plan, corpus="pairs", src=text.src_lang, tgt=text.tgt_lang)
+    plan = fine_tuning_recipe(plan, start)
+    training, plan = with_settings(settings, plan.training, plan, decided=DECIDED)
+    plan = replace(plan, training=training)
+    return prepare(plan, folder, train, valid, report, device, start, overwrite)
+
+
+def open_start(model: str | Path | Translator) -> InitFrom:
+    """A translator, or the one of this name, to go on from."""
+    if not isinstance(model, Translator):
+        model = Translator.from_pretrained(model, device="cpu", engine="plain")
+    return InitFrom(model.source, model.model, model.tokenizer)
 
 
 def check_start(plan: Recipe, start: InitFrom, pairs: Pairs) -> None:
@@ -227,7 +257,7 @@ def _check_arguments(
     check_kind("plan", plan, Recipe, "a recipe, such as recipe('phrasebook')")
     check_kind("folder", folder, str | Path, "the path of the run's folder")
     check_kind("report", report, Callable | None, "a function of a record, or None")
-    check_kind("init_from", init_from, InitFrom | None, "an InitFrom of a translator")
+    check_kind("init_from", init_from, InitFrom | None, "none, or call fine_tune")
     sides = {"train": train, "valid": valid}
     return [check_pairs(*side, plan.src, plan.tgt) for side in sides.items()]
 

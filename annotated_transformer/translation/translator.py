@@ -19,12 +19,7 @@ from ..model.transformer import Transformer
 from ..model_names import SHIPPED
 from ..pretrained import PretrainedModel, SavedModel
 from .attention_weights import Attention, inspect_attention
-from .confidence import (
-    Confidence,
-    ForcedScore,
-    confidences,
-    teacher_forced_batches,
-)
+from .confidence import Confidence, ForcedScore, confidences, teacher_forced_batches
 from .lines import (
     RowHypotheses,
     Translation,
@@ -254,8 +249,9 @@ class Translator(PretrainedModel):
     ) -> None:
         """Raises: UserError as `translate` would, without translating anything."""
         unknown = Unknown(self.tokenizer.unk_id, strict)
-        for number, line in enumerate(lines, start=1):
-            self._rows([line], unknown, split, number)
+        several = [lines] if isinstance(lines, str) else lines
+        for number, line in enumerate(in_chunks(several, 1), start=1):
+            self._rows(line, unknown, split, number)
 
     @overload
     def score(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
