@@ -168,7 +168,7 @@ WRONG = {
     "fit('x')": "run is 'x': give what prepare, fine_tune or start_run returned",
     "make_task('vision', column)": "data is 7    March",
     "doctor(3)": "what is 3: give a run, a translator, or pairs",
-    "doctor(pairs)": "sentence pairs need both languages: src and tgt",
+    "doctor(pairs)": "pairs need both languages: src and tgt",
     "TrainingConfig(label_smoothing='x')": "label_smoothing is 'x': give a number",
     "fine_tune(translator, 'run', pairs, pairs, peak='x')": "peak is 'x': give a nu",
     "fine_tune(translator, 'run', pairs, pairs, max_tokens='x')": "max_tokens is 'x'",

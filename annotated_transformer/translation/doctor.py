@@ -46,9 +46,7 @@ def doctor(
     path = Path(name)
     own = [*path.parent.glob(f"{path.name}.*"), *path.glob("train.*")]
     if src or tgt or not name or own:
-        raise UserError(
-            "sentence pairs need both languages: src and tgt (--src and --tgt)"
-        )
+        raise UserError("pairs need both languages: src and tgt (--src and --tgt)")
     translator = Translator.from_pretrained(name, device=device, engine="plain")
     if valid is None and (path / "run.json").is_file():
         return _run(path, translator)
@@ -102,9 +100,7 @@ def _model(translator: Translator, valid: Pairs | None) -> Diagnosis:
     langs = text.src_lang, text.tgt_lang
     if valid is None:
         if not {*langs} <= {*LANGUAGES}:
-            raise UserError(
-                "the phrasebook lacks its languages: name valid pairs, --valid"
-            )
+            raise UserError("the phrasebook lacks its languages: name pairs, --valid")
         valid = phrasebook(*langs, "val", ASKED)
     src, tgt = ([*side[:ASKED]] for side in _sides(valid, langs))
     ids = text.encode_source(src), text.encode_target(tgt)
