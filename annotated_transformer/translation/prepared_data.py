@@ -24,6 +24,7 @@ from ..files import (
 )
 from ..model.transformer import Transformer
 from ..training.recipes import Recipe
+from ..training.run import differences
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -122,8 +123,8 @@ def _within(pairs: Any) -> Iterator[Any]:
 def check_data(folder: Path, wanted: dict[str, Any]) -> None:
     """See that a folder may hold a run's data.
 
-    Raises: UserError when it has another recipe's, of files that have changed since, or
-    something else altogether.
+    Raises: UserError when it has those of other settings or files, or something else
+    altogether.
     """
     check_no_links(*folder.glob("*"))
     described = folder / "recipe.json"
@@ -134,12 +135,8 @@ def check_data(folder: Path, wanted: dict[str, Any]) -> None:
         raise UserError(f"{made}: move it away or choose another folder for the run")
     if stored is None or stored == wanted or not names & {"train", "valid"}:
         return
-    remedy = "choose another folder, or start anew in this one with --overwrite"
-    if stored | {"files": wanted.get("files")} == wanted:
-        raise UserError(f"the files of pairs changed since {folder} was made: {remedy}")
-    raise UserError(
-        f"{folder} holds the data of another recipe, described in {described}: {remedy}"
-    )
+    other = f"{folder} holds other data ({'; '.join(differences(stored, wanted))})"
+    raise UserError(f"{other}: choose another folder (--out), or --overwrite it")
 
 
 def prepare_data(
