@@ -48,7 +48,7 @@ def find_folder(name: str | Path, revision: str | None = None) -> Path:
     if not os.path.isdir(text):  # unlike Path.is_dir, False for any impossible name
         raise UserError(
             f"{text or 'an empty name'}: there is no such model; name a folder, "
-            "hf:owner/name on the Hugging Face Hub, or what comes with the package: "
+            "hf:owner/name on the Hugging Face Hub, or a translator of the package: "
             f"{', '.join(shipped())}"
         )
     return _model_of_run(Path(text))

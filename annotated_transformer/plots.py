@@ -222,23 +222,24 @@ def growth_panels(
 
 
 def training_curves(records: Sequence[dict[str, Any]]) -> Figure:
-    """Training and validation loss over updates, with the learning rate below."""
-    figure, (upper, lower) = plt.subplots(
-        2,
-        1,
-        figsize=(6.4, 4.4),
-        layout="constrained",
-        sharex=True,
-        height_ratios=[3, 1],
-    )
+    """Training and validation loss over updates, with the learning rate below, and
+    BLEU between them if validations have it.
+    """
 
     def curve(event: str, field: str) -> dict[float, float]:
-        chosen = [each for each in records if each["event"] == event]
+        chosen = (each for each in records if each["event"] == event and field in each)
         return {float(each["step"]): each[field] for each in chosen}
 
-    losses = {"training": curve("update", "loss")}
+    bleu, losses = curve("validation", "bleu"), {"training": curve("update", "loss")}
     losses["validation"] = curve("validation", "loss")
+    heights = [3, 2, 1] if bleu else [3, 1]
+    how: Any = {"sharex": True, "layout": "constrained", "height_ratios": heights}
+    size = 6.4, 1.2 + 0.8 * sum(heights)
+    figure, (upper, *middle, lower) = plt.subplots(len(heights), figsize=size, **how)
     plot_curves(upper, losses, markers=" o")  # a dot for each validation
+    for ax in middle:
+        plot_curves(ax, {"BLEU": bleu})
+        ax.set(ylabel="BLEU")
     plot_curves(lower, {"rate": curve("update", "lr")}, markers="")
     upper.set(ylabel="loss per token, nats")
     lower.set(xlabel="update", ylabel="rate")

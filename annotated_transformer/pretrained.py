@@ -18,7 +18,7 @@ from .devices import find_device
 from .errors import UserError, escaped, nearest
 from .files import read_json, write_file
 from .model_names import SHIPPED, find_folder, hub_errors
-from .registry import HOMES, model_type
+from .registry import HOMES, SUMMARIES, model_type
 from .training.checkpoint import Savable, build_model, read_weights, save_model
 
 PretrainedT = TypeVar("PretrainedT", bound="PretrainedModel")
@@ -70,9 +70,13 @@ class PretrainedModel:
         target, saved = find_device(device), find_model(name, revision)
         owner = saved.owner
         if not issubclass(owner, cls):
+            kinds = (each for each in map(model_type, SUMMARIES) if each.commands)
+            own = (each for each in kinds if issubclass(owner, each.model))
+            uses = (f"{each.name} {[*each.commands][0]}" for each in own)
             raise UserError(
                 f"{name} holds a model of type {saved.model_type!r}, which is no "
-                f"{cls.__name__}: open it with {owner.__name__}.from_pretrained"
+                f"{cls.__name__}: open it with {owner.__name__}.from_pretrained, or by "
+                f"the command {next(uses, 'translate')!r}"
             )
         known = owner.dtypes
         if dtype is not None and dtype not in known:

@@ -119,3 +119,6 @@ def test_what_argos_translate_cannot_run_is_refused(run, tmp_path):
     out.write_text("mine")
     refused(run("export", "argos", "-o", out), out, "exists already")
     assert out.read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+    other = tmp_path / "x.zip"
+    refused(run("export", "argos", "-o", other), other, "must end in .argosmodel")
+    assert not other.exists()

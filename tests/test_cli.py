@@ -223,9 +223,34 @@ def test_train_then_go_on(run, own, tmp_path):
     assert run("translate", "-m", tmp_path / "run", "March 3")[0] == 0
     status, out, _ = run("plot", tmp_path / "run", "-o", tmp_path / "curves.svg")
     assert status == 0 and (tmp_path / "curves.svg").exists()
+    assert (
+        "languages                       en to de" in run("info", tmp_path / "run")[1]
+    )
     seed = ["--set", "steps=15", "--set", "seed=2"]
     refused(run(*own, *seed), tmp_path / "run", "another run", "--overwrite")
     assert run(*own, *seed, "--overwrite")[0] == 0
+
+
+def test_a_run_of_few_updates_has_no_curve_yet(run, own, tmp_path):
+    assert run(*own, "--set", "steps=2", "--set", "log_every=5")[0] == 0
+    refused(run("plot", tmp_path / "run"), "no logged update", "--set log_every=1")
+
+
+def test_bleu_is_drawn_where_it_was_measured(run, own, tmp_path):
+    picture = tmp_path / "curves.svg"
+    for pairs, shown in ((0, False), (2, True)):
+        more = ["--set", "steps=5", "--set", f"translate={pairs}", "--overwrite"]
+        assert run(*own, *more)[0] == 0
+        assert run("plot", tmp_path / "run", "-o", picture)[0] == 0
+        assert ("<!-- BLEU -->" in picture.read_text()) == shown
+
+
+def test_other_files_in_a_run_s_folder_are_named(run, own, tmp_path):
+    assert run(*own, "--set", "steps=2")[0] == 0
+    for name in ("en", "de"):
+        with open(tmp_path / f"train.{name}", "a") as file:
+            file.write("March 3\n")
+    refused(run(*own, "--set", "steps=2"), "train.en has other content", "--out")
 
 
 # --- the other tasks
@@ -306,13 +331,14 @@ def test_a_task_is_trained_resumed_measured_and_used(run, tmp_path, task):
     status, told, _ = run(task, verb, out, *rest, "--device", "cpu")
     assert status == 0 and shown in told
     assert run("info", out)[0] == 0
+    refused(run("translate", "-m", out, "x"), f"or by the command '{task} {verb}'")
     for arguments, words in [
         (["train", data, "-o", out, "--set", "d_modle=8"], "d_model"),
         (["train", data, "-o", out, "--set", "peak"], "NAME=VALUE"),
         (["train", tmp_path / "none", "-o", out], "no such file"),
         (["evaluate", tmp_path / "none", data], "no such model"),
         (["evaluate", out, data, "--device", "tpu"], "tpu"),
-        (["evaluate", SHIPPED, data], "is no "),
+        (["evaluate", SHIPPED, data], "or by the command 'translate'"),
     ]:
         refused(run(task, *arguments), words)
 
@@ -663,5 +689,7 @@ def test_threads_are_used_and_a_busy_machine_is_named(run, own, monkeypatch):
         assert "3.1 of 4 cores are busy" in out and "such as --threads 1" in out
         status, out, _ = run(*own, *steps, "--threads", 1, "--overwrite")
         assert torch.get_num_threads() == 1 and "busy" not in out
+        assert run("translate", "-m", SHIPPED, "March 3", "--threads", 2)[0] == 0
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

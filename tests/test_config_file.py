@@ -115,13 +115,18 @@ def test_without_settings_it_says_the_data(run, tmp_path, monkeypatch):
     [
         ("valld: own", ["'valld'", "did you mean 'valid'?"]),
         ("steps: 3", ["'steps' is no option of train", "under set"]),
-        ("source: phrasebook\nset: {stps: 3}", ["did you mean 'steps'?"]),
-        ("source: phrasebook\nset: {steps: many}", ["steps is 'many'"]),
+        (
+            "source: phrasebook\nset: {stps: 3}",
+            ["run.yaml: unknown", "did you mean 'steps'?"],
+        ),
+        ("source: phrasebok", ["run.yaml: unknown recipe", "'phrasebook'?"]),
+        ("source: phrasebook\nset: {steps: -3}", ["run.yaml: steps is -3"]),
+        ("source: phrasebook\nset: {steps: many}", ["run.yaml: steps is 'many'"]),
         ("source: phrasebook\nset: {steps: [1, 2]}", ["steps holds several values"]),
         ("source: phrasebook\nset: [steps]", ["set holds no names", "NAME: VALUE"]),
         ("source: [a, b]", ["source holds several values"]),
         ("source: phrasebook\nsrc: no", ["src is False", "in quotes"]),
-        ("source: phrasebook\nthreads: few", ["--threads"]),
+        ("source: phrasebook\nthreads: few", ["run.yaml: ", "--threads"]),
         ("source: phrasebook\noverwrite: perhaps", ["--overwrite"]),
         ("config: other.yaml", ["'config' is no option"]),
         ("phrasebook", ["holds no names"]),
@@ -136,6 +141,13 @@ def test_a_wrong_file_is_one_line(run, tmp_path, monkeypatch, text, words):
     (tmp_path / "run.yaml").write_text(text)
     refused(run("train", "--config", "run.yaml"), *words)
     assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
+
+
+def test_what_is_typed_is_not_the_file_s_fault(run, tmp_path):
+    file = write(tmp_path / "run.yaml", {"source": "phrasebook", "set": {"steps": 3}})
+    for typed in (["--set", "steps=many"], ["--threads", "few"]):
+        status, _, err = run("train", "--config", file, *typed)
+        assert status == 2 and "run.yaml" not in err
 
 
 def test_no_file(run, tmp_path):

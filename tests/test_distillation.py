@@ -57,7 +57,7 @@ def test_it_resumes_with_its_teacher_and_not_without(run, own):
     assert train(2, "--teacher", TEACHER)[0] == 0
     assert train(4, "--teacher", TEACHER)[0] == 0
     assert [row[1] for row in losses(own / "run") if row[0] == "update"] == [1, 2, 3, 4]
-    refused(train(6), own / "run", "another recipe")
+    refused(train(6), own / "run", "holds other data", "teacher")
 
 
 def test_a_dry_run_asks_the_teacher_too(run, own):

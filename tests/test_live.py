@@ -207,18 +207,19 @@ def test_texts_are_cut_as_the_library_cuts_them(
 
 
 @needs_node
-@pytest.mark.filterwarnings("ignore:passed as unknown")
+@pytest.mark.filterwarnings("ignore:passed as unknown", "ignore:line .*unk. stands")
 def test_unknown_characters_are_put_back_as_in_python(page_file):
     texts = ["Does Dr. Šmíd speak German?", "ȘMÍD AND ÇORLU SAID: ❤", "[unk] is a ☃."]
     texts += ["S\u030cmid likes 北 and 京.", "WRITE TO Ann.Lee@x-y.org OR www.a.de/b!"]
     texts += ["Müller@übung.de is her address, a@b isn't."]
     texts += ["Call (212) 555-0147 or 030 1234567.", "I bought it at a-b.example.com."]
     texts += ["Xavier met Max.", "Xenia knows Xavier and Xi.", "Xanthippe met Šmíd."]
+    texts += ["I know X.", "Generation X"]
     options = {"size": 4, "alpha": 0.6}
     found = in_node(page_file, [{"text": each, "options": options} for each in texts])
     python = Translator.from_pretrained(FOLDER, engine="torch")
     assert [each["whole"] for each in found] == python.translate(texts)
-    assert sum(each["whole"] != each["text"] for each in found) == 10
+    assert sum(each["whole"] != each["text"] for each in found) == 11
 
 
 # -- what is lost ----------------------------------------------------------------------

@@ -389,6 +389,14 @@ def test_an_import_replaces_nothing(plain, copy):
 # ---- the command line ----
 
 
+def test_what_is_no_marian_directory_is_refused_by_what_is(run, tmp_path):
+    (package := tmp_path / "en_de.argosmodel").write_bytes(b"PK")
+    for wrong in (package, tmp_path, tmp_path / "none"):
+        status, _, err = run("import", wrong, "-o", tmp_path / "out")
+        assert status == 2 and f"{wrong} is no published Marian directory" in err
+        assert "name a downloaded OPUS-MT" in err and err.count("\n") == 1
+
+
 def test_the_command_line_takes_an_imported_model(run, plain, tmp_path):
     out = tmp_path / "model"
     status, printed, _ = run("import", plain.folder, "-o", out)

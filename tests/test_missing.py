@@ -37,6 +37,7 @@ HERE = [
     ("See example.com/a.", "Siehe example.com/a."),
     ("It's one of the two.", "Es ist es."),
     ("3 3", "drei, 3"),
+    ("1,900 of 100,000", "neunzehnhundert von hunderttausend"),
 ]
 LOST = [
     ("It is 030 1234567.", "Es ist 030.34567.", ["030 1234567"]),
@@ -57,6 +58,7 @@ LOST = [
     ("at 7:42", "um 9:42 Uhr", ["7:42"]),
     ("from 10-12", "von 10", ["12"]),
     ("The door code is 0815.", "Der Code ist 815.", ["0815"]),
+    ("1,000,000 stars", "tausendtausend Sterne", ["1,000,000"]),
 ]
 
 

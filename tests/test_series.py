@@ -149,7 +149,7 @@ def test_bad_input_ends_in_one_line(run, tmp_path):
     write(file, sines(100))
     scale = Scale(("load", "heat"), (0.0, 0.0), (1.0, 1.0))
     save_model(model, SeriesTransformer(SMALL), scale)
-    refused("too few", "train", file, "-o", out)
+    refused("too few for context=336 and horizon=96", "train", file, "-o", out)
     refused("whole patches", "train", file, "-o", out, "--set", "patch=25")
     write(file, replace(sines(100), names=("a", "b")))
     refused("the columns are a, b", "forecast", model, file)

@@ -33,6 +33,7 @@ TEXTS += ["eight nine ten six four"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:line .* was cut there"),
     pytest.mark.filterwarnings("ignore:passed as unknown"),
+    pytest.mark.filterwarnings("ignore:line .*unk. stands"),
 ]
 
 
@@ -313,6 +314,7 @@ def test_sentences_end_where_the_rule_says(text, parts):
         ("DOES DR. ȘMÍD SPEAK GERMAN?", "șmíd"),
         ("S\u030cmid is here.", "Šmid"),
         ("I love you ❤.", "❤"),
+        ("I know X.", "X"),
         ("Her address is Marta.Lind_@Posteo.example.", "Marta.Lind_@Posteo.example"),
         ("YOU CAN READ IT ON https://www.x.org/a?b=C.", "https://www.x.org/a?b=C "),
         ("Write to anna@web.de or to ben@gmx.de.", "anna@web.de"),
@@ -327,6 +329,16 @@ def test_what_a_model_can_t_read_is_put_back(text, kept):
     sure = everyday.confidence(text)
     assert sure.text == found == " ".join(word for word, _ in sure.words)
     assert any("[unk]" in each for each in everyday.attention(text).target)
+
+
+def test_what_stays_unknown_is_warned_of():
+    everyday = load("tatoeba-en-de", device="cpu", engine="torch")
+    with pytest.warns(UserWarning) as caught:
+        outputs = everyday.translate(["I know X.", "", "Generation X", "x and X"])
+    assert ["[unk]" in each for each in outputs] == [False, False, True, True]
+    lost = "the translation lacks the character for which [unk] stands"
+    told = f"line 3: {lost}; line 4: {lost}"
+    assert [str(each.message) for each in caught] == [told]
 
 
 def test_put_back_goes_in_order(translator):

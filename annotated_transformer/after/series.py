@@ -40,8 +40,8 @@ def split_series(
     first, second = 3 * rows // 5, 4 * rows // 5
     if min(first - context, second - first, rows - second) < horizon:
         raise UserError(
-            f"{rows:,} rows are too few to forecast {horizon} from {context} in each "
-            "of three parts: take a shorter horizon or context"
+            f"{rows:,} rows are too few for context={context} and horizon={horizon} in "
+            "each of three parts: set smaller ones (--set), or give more rows"
         )
     values = series.values[:rows].double()
     spread, mean = torch.std_mean(values[:first], dim=0, correction=0)

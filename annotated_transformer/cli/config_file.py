@@ -1,6 +1,8 @@
 """`--config FILE`: a command's arguments and options in YAML, read and written."""
 
-from contextlib import suppress
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,20 @@ def as_typed(what: str, value: Any) -> str:
 def with_file(context: Context, typed: list[str] | None) -> list[str] | None:
     """The file's settings, then those that are typed, which win."""
     return [*(context.obj or []), *(typed or [])] or None
+
+
+@contextmanager
+def naming_file(context: Context) -> Iterator[None]:
+    """An error about a setting or a value of the file's names the file too."""
+    try:
+        yield
+    except UserError as error:
+        names = [each.partition("=")[0] for each in context.params["settings"] or []]
+        (subject,) = re.findall(r"^(?:unknown \w+ )?'?([\w-]*)", str(error))
+        ours = subject in names[: len(context.obj or [])] and names.count(subject) == 1
+        if ours or subject in (context.default_map or {}).values():
+            raise UserError(f"{context.params['config']}: {error}") from None
+        raise
 
 
 def write_config(context: Context, path: Path) -> None:

@@ -80,7 +80,12 @@ def misuse(error: Any) -> str | None:
     if not hasattr(error, "format_message"):
         return None  # the mark of typer's own, whose class has moved between versions
     words = " ".join(error.format_message().split()).rstrip(".")
-    command = getattr(getattr(error, "ctx", None), "command_path", None)
+    context, option = (getattr(error, name, None) for name in ("ctx", "param"))
+    if context and option:
+        source = context.get_parameter_source(option.name)
+        if source and source.name == "DEFAULT_MAP":  # it stands in a settings file
+            words = f"{context.params['config']}: {words}"
+    command = getattr(context, "command_path", None)
     hint = f"see {command or 'annotated-transformer'} --help"
     if "unexpected extra argument" in words:
         hint = "put a text of several words in quotes"

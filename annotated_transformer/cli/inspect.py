@@ -75,6 +75,9 @@ def info(
     import_torch()
     config, saved = find_config(name)
     rows = {"model": name} | {n: str(v) for n, v in config.to_dict().items()}
+    for each in saved.owner.read_files(saved.folder, config) if saved else ():
+        if hasattr(each, "src_lang"):
+            rows["languages"] = f"{each.src_lang} to {each.tgt_lang}"
     for title, value in {**rows, **costs(config, saved)}.items():
         echo(f"{title:<30}  {escaped(value)}")
     if saved and (card := read_card(saved.folder)):
@@ -118,11 +121,11 @@ def find_config(name: str) -> "tuple[Any, SavedModel | None]":
     if name in presets:
         return presets[name], None
     if not (name in models or re.search(r"[/\\:]", name) or os.path.exists(name)):
-        close = get_close_matches(name, [*models, *presets], n=1)
         known = f"name a model ({', '.join(models)}, a run's or a model's folder, "
         known += "hf:owner/name) or a preset, such as base or big"
-        remedy = f"did you mean {close[0]!r}?" if close else known
-        raise UserError(f"{name!r} is neither a model nor a preset: {remedy}")
+        for close in get_close_matches(name, [*models, *presets], n=1):
+            known = f"did you mean {close!r}?"
+        raise UserError(f"{name!r} is neither a model nor a preset: {known}")
     saved = find_model(name)
     return saved.config(), saved
 

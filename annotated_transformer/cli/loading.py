@@ -30,9 +30,12 @@ def open_translator(
     device: str | None,
     dtype: str = "float32",
     engine: str = "auto",
+    threads: int | None = None,
 ) -> "Translator":
     """The translator of a model. Raises: UserError as its `from_pretrained`."""
     import_torch()
+    if threads:
+        sys.modules["torch"].set_num_threads(threads)
     from ..translation.translator import Translator
 
     return Translator.from_pretrained(model, device=device, dtype=dtype, engine=engine)

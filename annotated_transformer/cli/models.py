@@ -63,7 +63,9 @@ def write_export(form: str, write: Any, model: str, out: Path, **settings: Any) 
     translator = Translator.from_pretrained(model, device="cpu", engine="plain")
     check_transformer(translator.model, f"the format {form}")
     write(translator.model, translator.tokenizer, out, **settings)
-    echo(f"wrote {out}; its README.md says how to use it")
+    installs = "argostranslate.package.install_from_path installs it"
+    shown = installs if form == "argos" else "its README.md says how to use it"
+    echo(f"wrote {out}; {shown}")
 
 
 @exports.command("marian")

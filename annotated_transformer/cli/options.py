@@ -1,6 +1,7 @@
 """What the commands share: the application that they join, and their options."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from ..decoding.engines import DTYPES, ENGINES
 from ..decoding.options import SearchOptions
-from .config_file import read_config, with_file
+from .config_file import naming_file, read_config, with_file
 from .type_groups import MARKUP, RootGroup
 
 app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False, **MARKUP)
@@ -125,6 +126,12 @@ def option(kind: Any, default: Any, help: str, *names: str, **more: Any) -> Any:
 
 COMPUTE: Group = {
     "device": (Device, None),
+    "threads": option(
+        int | None,
+        None,
+        "Threads to compute with on a CPU; as many as PyTorch takes if none is named.",
+        min=1,
+    ),
     "engine": option(
         str,
         "auto",
@@ -205,12 +212,7 @@ TRAINING: Group = {
     ),
     "root": (Root, None),
     "device": (Device, None),
-    "threads": option(
-        int | None,
-        None,
-        "Threads to compute with on a CPU; as many as PyTorch takes if none is named.",
-        min=1,
-    ),
+    "threads": COMPUTE["threads"],
 }
 
 
@@ -222,7 +224,9 @@ def with_groups(**groups: Group) -> Callable[[Callable[..., Any]], Callable[...,
         def call(**options: Any) -> Any:
             for name, group in groups.items():
                 options[name] = {each: options.pop(each) for each in group}
-            return command(**options)
+            context = options.get("training", {}).get("context")
+            with naming_file(context) if context else nullcontext():
+                return command(**options)
 
         own = signature(command)
         shown = [each for name, each in own.parameters.items() if name not in groups]

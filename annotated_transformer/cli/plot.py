@@ -16,7 +16,7 @@ def plot(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     out: Picture = None,
 ) -> None:
-    """Draw the losses and the learning rate of a run, of any model type.
+    """Draw a run's losses, its learning rate and, if there is any, its BLEU.
 
     **Example**
 
@@ -29,7 +29,10 @@ def plot(
         raise UserError(f"{run} holds no run: name the folder that train wrote to")
     records = list(Log(run / "log.jsonl").records())
     if not any(record["event"] == "update" for record in records):
-        raise UserError(f"{run} has no losses yet: wait for the first line of its log")
+        raise UserError(
+            f"{run} has no logged update to draw: train it past its first log_every "
+            "updates, or anew with a lower one, --set log_every=1 --overwrite"
+        )
     from ..plots import training_curves
 
     picture = out or run / "curves.png"

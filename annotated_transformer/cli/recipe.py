@@ -93,14 +93,11 @@ def training_pairs(
     from ..data.corpora import load_corpus
     from ..data.parallel_files import parallel_prefix
 
-    if valid is None:
-        train, dev = (
-            load_corpus(plan.corpus, split, plan.src, plan.tgt, root)
-            for split in (plan.train_split, plan.valid_split)
-        )
-        return train, dev
-    prefixes = (plan.corpus, valid)
-    train, dev = (parallel_prefix(each, plan.src, plan.tgt) for each in prefixes)
+    langs = plan.src, plan.tgt
+    if valid:
+        return parallel_prefix(plan.corpus, *langs), parallel_prefix(valid, *langs)
+    splits = plan.train_split, plan.valid_split
+    train, dev = (load_corpus(plan.corpus, each, *langs, root) for each in splits)
     return train, dev
 
 

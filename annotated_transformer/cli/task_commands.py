@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from inspect import Parameter, cleandoc, signature
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.main import get_command
@@ -110,18 +110,12 @@ def add_evaluate(group: typer.Typer, kind: ModelType) -> None:
 
 def figures(metrics: dict[str, Any]) -> Iterator[str]:
     """What `evaluate` returns as lines: numbers first, then tables."""
-    numbers = {
-        name: each for name, each in metrics.items() if not isinstance(each, list)
-    }
-    for name, value in numbers.items():
-        yield f"{name.replace('_', ' '):<22}{as_text(value):>12}"
-    for rows in (
-        each for name, each in metrics.items() if name not in numbers and each
-    ):
-        table = [
-            [*rows[0]],
-            *([as_text(cell) for cell in row.values()] for row in rows),
-        ]
+    tables = [each for each in metrics.values() if isinstance(each, list)]
+    for name, value in metrics.items():
+        if not isinstance(value, list):
+            yield f"{name.replace('_', ' '):<22}{as_text(value):>12}"
+    for rows in filter(None, tables):
+        table = [[*rows[0]], *([*map(as_text, row.values())] for row in rows)]
         first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
         for head, *cells in table:
             aligned = zip(cells, widths, strict=True)
@@ -147,9 +141,7 @@ def options_of(function: Callable[..., Any], kind: ModelType) -> Group:
     hints = get_type_hints(function, include_extras=True)
     options: Group = {"model": (Trained, Parameter.empty)}
     for name, each in [*signature(function).parameters.items()][1:]:
-        words = (
-            get_args(hints[name])[1:] if hasattr(hints[name], "__metadata__") else ()
-        )
+        words: tuple[Any, ...] = getattr(hints[name], "__metadata__", ())
         if name == "texts":
             options |= {"text": (Text, None), "input": (Input, None)}
         elif name == "root" or name in SAMPLING:

@@ -82,12 +82,14 @@ def export_argos(
     """Write an .argosmodel, its weights in 8 bits.
 
     Raises: UserError for a tokenizer that Argos Translate can't run, heads above
-    d_model / h, a file that is there already, or when ctranslate2 or sentencepiece is
-    not installed.
+    d_model / h, a file that is there already or ends otherwise, or when ctranslate2 or
+    sentencepiece is not installed.
     """
     path = Path(path)
     if path.exists():
         raise UserError(f"{path} exists already: choose another name")
+    if path.suffix != ".argosmodel":
+        raise UserError(f"{path} must end in .argosmodel, by which Argos knows it")
     cut = source_model(tokenizer)
     spec = ctranslate2_spec(model, tokenizer, "int8")
     spec.config.add_source_eos = True  # Argos Translate hands over the text's own

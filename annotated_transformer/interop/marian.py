@@ -184,10 +184,12 @@ def import_marian(
     Raises: UserError naming what is missing, damaged, foreign or not supported, or for
     a folder `out` that isn't new or empty.
     """
-    saved = find_model(Path(folder))
-    if saved.model_type != "marian" or MADE_BY in saved.json:
+    there = Path(folder, "config.json").is_file()
+    saved = find_model(Path(folder)) if there else None
+    if not saved or saved.model_type != "marian" or MADE_BY in saved.json:
         raise UserError(
-            f"{folder} is no published Marian directory: load opens it as it is"
+            f"{folder} is no published Marian directory: name a downloaded OPUS-MT, or "
+            "a folder of `export marian`; a model of ours opens as it is"
         )
     config = saved.config()
     (tokenizer,) = MarianTranslator.read_files(saved.folder, config)

@@ -154,14 +154,20 @@ def describe(run: Run) -> dict[str, Any]:
 
 
 def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Where two descriptions of a run differ, one line each."""
+    """Where two descriptions of a run differ, one line each; of a file, only that."""
     lines = []
     for part in dict.fromkeys([*wanted, *stored]):
         old, new = stored.get(part), wanted.get(part)
-        if isinstance(old, dict) and isinstance(new, dict):
+        dicts = [each for each in (old, new) if isinstance(each, dict)]
+        if old == new:
+            continue
+        if len(dicts) == 1:
+            lines.append(f"{part} is in one of them alone")
+        elif dicts and "sha256" not in old:
             lines += differences(old, new)
-        elif old != new:
-            lines.append(f"{part} is {old!r} there and {new!r} here")
+        else:
+            how = f"is {old!r:.60} there and {new!r:.60} here"
+            lines.append(f"{part} {'has other content' if dicts else how}")
     return lines
 
 
@@ -307,5 +313,7 @@ def log_validation(run: Run) -> float:
     check_finite(figures["loss"], progress.step)
     record = {"event": "validation", "step": progress.step, **figures}
     run.write_record(record | {"seconds": round(progress.seconds, 2)})
+    if run.world.first and progress.step == 0:
+        run.task.inspect_start(figures)
     # the first process's, since others may translate otherwise by a rounding
     return run.world.total(run.task.criterion(figures) if run.world.first else 0.0)

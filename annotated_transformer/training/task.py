@@ -132,6 +132,9 @@ class Task:
         name = self.config.select
         return -figures[name] if name in self.config.scores else figures["loss"]
 
+    def inspect_start(self, figures: dict[str, Any]) -> None:
+        """Warn if figures say that the model was trained for something else."""
+
     def optimizer(self) -> torch.optim.Optimizer:
         """Of the Adam family: its averages are what a checkpoint stores."""
         return clipped_adamw(self.model, self.config.peak)

@@ -236,21 +236,26 @@ def restore_unknown(text: str, line: str, tokenizer: PairTokenizer) -> str:
     copied them, in order.
 
     For an [unk] more than the line has of them stands the letter of the line's only
-    word that is the same but for it; without one it stays.
+    word that is the same but for it or, for one by itself, that is so rare a letter
+    that it has no token of its own as a word; without one it stays.
     """
     if "[unk]" in line or not UNREAD.search(text):
         return text
     addresses, letters = iter(COPIED.findall(line)), tokenizer.unknown_characters(line)
     unread = (next(addresses, each) if each == HIDDEN else each for each in letters)
     text = UNREAD.sub(lambda match: next(unread, match[0]), text)
-    return re.sub(r"(\w*)\[unk\](\w*)", lambda match: restored(match, line), text)
+    return re.sub(
+        r"(\w*)\[unk\](\w*)", lambda match: restored(match, line, tokenizer), text
+    )
 
 
-def restored(match: re.Match[str], line: str) -> str:
+def restored(match: re.Match[str], line: str, tokenizer: PairTokenizer) -> str:
     """A word with the one letter that its word in the line has for an [unk]."""
     before, after = match.groups()
     words = set(re.findall(rf"(?<!\w){before}\w{after}(?!\w)", line))
-    return words.pop() if before + after and len(words) == 1 else match[0]
+    if not before + after:
+        words = {each for each in words if len(tokenizer.source_tokens(each)) > 2}
+    return words.pop() if len(words) == 1 else match[0]
 
 
 def join_parts(parts: list[list[Translation]]) -> list[Translation]:

@@ -73,15 +73,21 @@ def exact_measures(model: Any, src: Rows, tgt: Rows) -> Iterator[Measure]:
     yield Measure("change beside others, nats", beside, "≤", NEAR, says)
 
 
+def chance(loss: float, vocabulary: int) -> Measure:
+    """That of a loss, in nats, beside the one of guessing uniformly."""
+    says = "its loss is near chance or worse: untrained, or made for other text, such "
+    says += "as the other direction"
+    share = loss / math.log(vocabulary)
+    return Measure("loss as a share of ln V", share, "≤", 0.6, says)
+
+
 def reading_measures(model: Any, src: Rows, tgt: Rows) -> Iterator[Measure]:
     """Whether it reads the source, and the order of its words."""
     rng, count = random.Random(1), sum(map(len, tgt))
     mixed = [[*rng.sample(row[:-1], len(row) - 1), row[-1]] for row in src]
     sources = src, [*src[1:], src[0]], mixed
     own, others, order = (-float(scores(model, s, tgt).sum()) / count for s in sources)
-    says = "it knows little more than chance: untrained, or of another kind of text"
-    chance = own / math.log(model.config.tgt_vocab_size)
-    yield Measure("loss as a share of ln V", chance, "≤", 0.6, says)
+    yield chance(own, model.config.tgt_vocab_size)
     says = "it doesn't read the source, or its pairs don't belong together"
     yield Measure("rise with a neighbour's source, nats", others - own, "≥", 1, says)
     says = "the order of the source's words is lost: positions don't reach the encoder"

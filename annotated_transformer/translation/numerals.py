@@ -49,4 +49,6 @@ def numerals(text: str, lang: str) -> Iterator[int]:
         return
     for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)?", text.lower()):
         if known := WORDS[lang].fullmatch(word):
-            yield NUMERALS[lang][known[1]] * TIMES.get(known[2] or "", 1)
+            value, times = NUMERALS[lang][known[1]], TIMES.get(known[2] or "", 1)
+            if times == 1 or value < times:  # "tausendtausend" is no number
+                yield value * times

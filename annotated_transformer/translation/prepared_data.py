@@ -24,7 +24,7 @@ from ..files import (
 )
 from ..model.transformer import Transformer
 from ..training.recipes import Recipe
-from ..training.run import OVERWRITE
+from ..training.run import OVERWRITE, differences
 
 Pairs = Iterable[tuple[str, str]]
 STYLE = ("joint", "moses", "lowercase", "tidy")  # how a text is prepared
@@ -129,8 +129,8 @@ def _within(pairs: Any) -> Iterator[Any]:
 def check_data(folder: Path, wanted: dict[str, Any]) -> None:
     """See that a folder may hold a run's data.
 
-    Raises: UserError when it has another recipe's, of files that have changed since, or
-    something else altogether.
+    Raises: UserError when it has those of other settings or files, or something else
+    altogether.
     """
     check_no_links(*folder.glob("*"))
     described = folder / "recipe.json"
@@ -141,10 +141,8 @@ def check_data(folder: Path, wanted: dict[str, Any]) -> None:
         raise UserError(f"{made}: move it away or choose another folder for the run")
     if stored is None or stored == wanted or not names & {"train", "valid"}:
         return
-    fault = f"{folder} holds the data of another recipe, described in {described}"
-    if stored | {"files": wanted.get("files")} == wanted:
-        fault = f"the pairs changed since {folder} was made"
-    raise UserError(f"{fault}: {OVERWRITE}")
+    other = f"{folder} holds other data ({'; '.join(differences(stored, wanted))})"
+    raise UserError(f"{other}: {OVERWRITE}")
 
 
 def prepare_data(

@@ -15,20 +15,13 @@ def reference_files(
             string in place of a list.
     """
     single = [line for line in references if isinstance(line, str)]
-    if (
-        isinstance(hypotheses, str)
-        or isinstance(references, str)
-        or 0 < len(single) < len(references)
-    ):
+    mixed = 0 < len(single) < len(references)
+    if mixed or isinstance(hypotheses, str) or isinstance(references, str):
         raise UserError(
             "a string where a list of lines belongs: pass a list, also for a single "
             "sentence"
         )
-    files = (
-        [single]
-        if len(single) == len(references)
-        else [list(file) for file in references]
-    )
+    files = [single] if len(single) == len(references) else [*map(list, references)]
     for file in files:
         counts = f"{len(hypotheses)} hypotheses and {len(file)} references"
         if not hypotheses or not file:

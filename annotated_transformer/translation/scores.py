@@ -65,17 +65,13 @@ def scores(
     lowered = [moses_tokenize(file, language, True) for file in files]
     split = [[split_compounds(line) for line in file] for file in moses]
     counted = BLEU(tokenize="none", smooth_method="none", force=True)
-    lower_counted = BLEU(
-        tokenize="none", smooth_method="none", force=True, lowercase=True
-    )
+    lower = BLEU(tokenize="none", smooth_method="none", force=True, lowercase=True)
     return [
         system_score("BLEU 13a", BLEU(), files),
         system_score("BLEU 13a, lower-cased", BLEU(lowercase=True), files),
         system_score("BLEU intl", BLEU(tokenize="intl"), files),
         system_score("BLEU Moses", counted, moses, tool),
-        system_score(
-            "BLEU Moses, lower-cased", lower_counted, lowered, f"{tool}-normalised"
-        ),
+        system_score("BLEU Moses, lower-cased", lower, lowered, f"{tool}-normalised"),
         system_score("BLEU Moses, compounds split", counted, split, f"{tool}-atat"),
         system_score("chrF", CHRF(), files),
         system_score("chrF++", CHRF(word_order=2), files),
@@ -90,11 +86,8 @@ def format_scores(results: Sequence[SystemScore]) -> str:
     rows = []
     for score in results:
         shares = "/".join(f"{share:.1f}" for share in score.precisions)
-        lengths = (
-            f"{score.hypothesis_length}:{score.reference_length}"
-            if score.precisions
-            else ""
-        )
+        lengths = f"{score.hypothesis_length}:{score.reference_length}"
+        lengths *= bool(score.precisions)
         rows.append(
             f"{score.name:<{width}}  {score.value:6.2f}  {shares:<19}  {lengths:<13}  "
             f"{score.signature}"

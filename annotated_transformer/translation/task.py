@@ -31,6 +31,7 @@ from ..training.schedule import adam
 from ..training.sentence_pairs import paper_schedule, validation_loss
 from ..training.task import Position, Task
 from ..training.update import seed_update
+from .model_measures import chance
 from .prepared_data import STYLE, InitFrom, check_pairs, prepare_data
 from .scores import system_score
 from .translator import Translator
@@ -79,6 +80,14 @@ class TranslationTask(Task):
         figures = {"loss": loss, "perplexity": float(np.exp(loss))}
         # nothing can be translated once the weights are no numbers
         return figures | (self.translations() if self.texts and loss < np.inf else {})
+
+    def inspect_start(self, figures: dict[str, Any]) -> None:
+        """Warn if the loss is what chance would have, as a doctor says it."""
+        found = chance(figures["loss"], self.tokenizer.tgt_vocab_size)
+        if not found.healthy:
+            warnings.warn(
+                f"before the first update {found.says}; {found}", stacklevel=2
+            )
 
     def translations(self) -> dict[str, Any]:
         """BLEU and chrF of the `texts`, translated greedily, and three samples."""

@@ -47,7 +47,15 @@ class Losses:
             if left := self._lost(text, chosen):
                 self.lines.setdefault(number, []).extend(left)
         rest = iter(best)
-        return [(line, list(islice(rest, len(rows)))) for line, rows in lines]
+        done = [(line, list(islice(rest, len(rows)))) for line, rows in lines]
+        for number, (line, rows) in enumerate(done, start=first_line):
+            ids = [found[0].tokens for _, found in rows]
+            if any(self.tokenizer.unk_id in row for row in ids):
+                text = " ".join(self.tokenizer.decode(ids))
+                if "[unk]" in restore_unknown(text, line, self.tokenizer):
+                    unread = "the character for which [unk] stands"
+                    self.lines.setdefault(number, []).append(unread)
+        return done
 
     def _sentences(self, line: str, count: int) -> list[str]:
         """The text of each of a line's rows."""

@@ -70,7 +70,8 @@ var liveMissing = () => {
     const words = WORDS[lang] ? text.toLowerCase().match(/\p{L}+(?:-\p{L}+)?/gu) || [] : [];
     for (const word of words) {
       const known = word.match(WORDS[lang]);
-      if (known) add(String(NUMERALS[lang][known[1]] * (TIMES[known[2]] || 1)));
+      const number = known && NUMERALS[lang][known[1]], times = known && (TIMES[known[2]] || 1);
+      if (known && (times === 1 || number < times)) add(String(number * times));
     }
     return found;
   }

@@ -429,7 +429,7 @@ var makeTransformer = () => {
         return back.reduce((list, change) => change(list), tokens).join("");
       },
       // A translation with the source's addresses and unknown characters where it has
-      // copied them, in order.
+      // copied them, in order, then its rare letters.
       putBack(output, source) {
         if (source.includes(unk_token)) return output;
         const addresses = source.match(COPIED) || [];
@@ -440,8 +440,9 @@ var makeTransformer = () => {
         return whole.replace(/([\p{L}\p{N}_]*)\[unk\]([\p{L}\p{N}_]*)/gu, (found, before, after) => {
           const word = `${before}[\\p{L}\\p{N}_]${after}`;
           const alone = new RegExp(`(?<![\\p{L}\\p{N}_])${word}(?![\\p{L}\\p{N}_])`, "gu");
-          const words = [...new Set(source.match(alone))];
-          return before + after && words.length === 1 ? words[0] : found;
+          const words = [...new Set(source.match(alone))]
+            .filter((each) => before + after || this.encode(each).length > 2);
+          return words.length === 1 ? words[0] : found;
         });
       },
     };

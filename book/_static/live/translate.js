@@ -176,8 +176,9 @@ var Live = (() => {
       if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
       at("final").textContent = at("output").textContent;
       document.dispatchEvent(new CustomEvent("translated", { detail: found }));
-      const strange = found.unknown
-        ? " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back."
+      const strange = found.output.includes("[unk]")
+        ? " [unk] stands for a character that it can't write."
+        : found.unknown ? " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back."
         : "";
       const lost = found.missing.length ? ` The translation lacks ${found.missing.join(", ")}.` : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
