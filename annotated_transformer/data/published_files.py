@@ -1,4 +1,4 @@
-"""One place that finds, fetches and checks files of data: the table corpora.tsv."""
+"""One place that finds, fetches and checks files of data: the table files.tsv."""
 
 import gzip
 import hashlib
@@ -44,8 +44,8 @@ class DataFile:
 
 @cache
 def data_files() -> dict[str, DataFile]:
-    """Every file of every named corpus by its path, from the table corpora.tsv."""
-    rows: list[dict[str, Any]] = [*read_table("corpora.tsv")]
+    """Every file of every named corpus by its path, from the table files.tsv."""
+    rows: list[dict[str, Any]] = [*read_table("files.tsv")]
     return {row["path"]: DataFile(**row | {"lines": int(row["lines"])}) for row in rows}
 
 
