@@ -54,15 +54,19 @@ class CorpusSpec:
         splits = [Split(**row | {"lines": int(row["lines"])}) for row in rows]
         return [split for split in splits if split.corpus == self.name]
 
+    @property
+    def parts(self) -> list[Split | DataFile]:
+        """Both of them."""
+        return [*self.others, *self.files]
+
     def splits(self, pair: str) -> list[str]:
         """The names of the splits of one language pair."""
-        parts = [*self.others, *self.files]
-        return list(dict.fromkeys(it.split for it in parts if it.pair in ("", pair)))
+        names = (it.split for it in self.parts if it.pair in ("", pair))
+        return list(dict.fromkeys(names))
 
     def sizes(self) -> dict[str, int]:
         """Pairs stated for each split, with the languages where they matter."""
-        parts = [*self.others, *self.files]
-        return {f"{it.split} {it.pair}".strip(): it.lines for it in parts}
+        return {f"{it.split} {it.pair}".strip(): it.lines for it in self.parts}
 
 
 def named_corpora() -> dict[str, CorpusSpec]:

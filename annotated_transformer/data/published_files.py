@@ -52,21 +52,11 @@ def data_files() -> dict[str, DataFile]:
 # -- where files lie -------------------------------------------------------------------
 
 
-def cache_folder() -> Path:
-    """Where downloads are kept."""
-    try:
-        return Path.home() / ".cache" / "annotated-transformer"
-    except RuntimeError:
-        raise UserError(
-            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
-        ) from None
-
-
 def data_folders(root: str | Path | None = None) -> Iterator[Path]:
     """Where data may lie: below `root` or $ANNOTATED_TRANSFORMER_DATA if one is named,
     and in the cache, which comes last.
 
-    Raises: UserError if the directory isn't there.
+    Raises: UserError if the directory isn't there, or no home for the cache.
     """
     folder = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
     if folder and not os.path.isdir(folder):
@@ -76,7 +66,13 @@ def data_folders(root: str | Path | None = None) -> Iterator[Path]:
         )
     if folder:
         yield Path(folder)
-    yield cache_folder()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise UserError(
+            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
+        ) from None
+    yield home / ".cache" / "annotated-transformer"
 
 
 def find_file(file: DataFile, root: str | Path | None = None) -> Path:
