@@ -250,11 +250,7 @@ def token_labels(tokenizer: Any, ids: list[int]) -> list[str]:
 @lru_cache(maxsize=16)
 def _moses(lang: str) -> tuple[Any, Any, Any]:
     """The Moses normalizer, tokenizer and detokenizer of one language, made once."""
-    from sacremoses import (
-        MosesDetokenizer,
-        MosesPunctNormalizer,
-        MosesTokenizer,
-    )
+    from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
     return MosesPunctNormalizer(lang), MosesTokenizer(lang), MosesDetokenizer(lang)
 

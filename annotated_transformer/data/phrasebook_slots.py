@@ -9,6 +9,7 @@ from random import Random
 
 from . import phrasebook_grammar as grammar
 from .phrasebook_grammar import framed
+from .text_files import read_table
 
 
 @dataclass(frozen=True)
@@ -58,35 +59,9 @@ def selections(name: str, items: Sequence[Hashable]) -> Values:
     return Values(name, perm(len(items), 2) + perm(len(items), 3), draw)
 
 
-COUNTRIES = """
-    AR AT AU BE BG BR CA CH CL CN CO CU CY CZ DE DK EC EE EG ES FI FR GB GE GR HR HU ID
-    IE IL IN IQ IR IS IT JM JO JP KE KR LB LT LU LV MA MT MX MY NG NL NO NP NZ PE PK PL
-    PT RO RS RU SE SI SK SY TH TN TR UA US UY VN ZA""".split()
-NAMED_LANGUAGES = """
-    ar bg cs da de el en es et fi fr he hi hr hu id is it ja ko lt lv nl no pl pt ro ru
-    sk sl sv th tr uk vi zh""".split()
-CITIES = """
-    Europe/Rome Europe/Vienna Europe/Paris Europe/Lisbon Europe/Athens Europe/Copenhagen
-    Europe/Brussels Europe/Prague Europe/Warsaw Europe/Moscow Europe/London
-    Europe/Berlin Europe/Madrid Europe/Amsterdam Europe/Zurich Europe/Budapest
-    Europe/Bucharest Europe/Dublin Europe/Helsinki Europe/Oslo Europe/Stockholm
-    Europe/Istanbul Europe/Belgrade Europe/Sofia Europe/Riga Europe/Vilnius
-    Europe/Tallinn America/New_York America/Chicago America/Toronto America/Los_Angeles
-    Australia/Sydney Australia/Melbourne Asia/Tokyo Asia/Jerusalem Asia/Seoul
-    Asia/Bangkok Asia/Shanghai Asia/Jakarta Asia/Manila""".split()
-
-_UNITS = """
-    length-meter length-kilometer length-centimeter length-mile length-foot mass-gram
-    mass-kilogram volume-liter volume-milliliter area-square-meter area-square-kilometer
-    area-hectare volume-cubic-meter speed-kilometer-per-hour temperature-celsius
-    temperature-fahrenheit power-watt power-kilowatt energy-calorie electric-volt
-    electric-ampere digital-megabyte digital-gigabyte frequency-hertz
-    duration-minute""".split()
-_MONEY = """
-    EUR USD GBP JPY CHF CNY INR SEK NOK DKK PLN CZK HUF CAD AUD MXN RUB TRY KRW
-    ILS""".split()
-_SIGNED = "EUR USD GBP CHF CAD INR SEK PLN".split()
-_SPANS = "minute hour day week month year".split()
+# CLDR's keys of what it names.
+KEYS = {row["kind"]: row["keys"].split() for row in read_table("phrasebook_keys.tsv")}
+COUNTRIES, NAMED_LANGUAGES, CITIES = KEYS["country"], KEYS["language"], KEYS["city"]
 
 _COUNTS = range(2, 100)
 _RANKED, _THINGS = (range(len(grammar.WORDS[k])) for k in ("ranked", "things"))
@@ -100,7 +75,7 @@ _YEAR = choices("year", range(1900, 2100))
 _MONTH, _WEEKDAY = choices("month", range(1, 13)), choices("weekday", range(7))
 _TWO_DAYS = Values("weekdays", 42, lambda rng: tuple(rng.sample(range(7), 2)))
 _CLOCK = choices("clock", range(1, 12), range(4))
-_SPAN = choices("span", _SPANS, range(1, 60))
+_SPAN = choices("span", KEYS["span"], range(1, 60))
 _CITY = choices("city", CITIES)
 
 
@@ -169,10 +144,12 @@ SLOTS: dict[str, Slot] = {
     # amounts
     "percent": Slot(choices("percent", range(1, 1001)), grammar.percent),
     "measure": Slot(
-        choices("measure", _UNITS, [*_TENTHS, *_INTEGERS]), grammar.measure
+        choices("measure", KEYS["unit"], [*_TENTHS, *_INTEGERS]), grammar.measure
     ),
-    "money": Slot(choices("money", _MONEY, range(2, 1000)), grammar.money),
-    "price": Slot(choices("price", _SIGNED, range(1, 100_000)), grammar.price),
+    "money": Slot(choices("money", KEYS["currency"], range(2, 1000)), grammar.money),
+    "price": Slot(
+        choices("price", KEYS["currency with a sign"], range(1, 100_000)), grammar.price
+    ),
     "kilograms": amounts("mass-kilogram", range(11, 1000)),
     "metres": amounts("length-meter", _INTEGERS),
     "distance": amounts("length-kilometer", _INTEGERS),

@@ -72,9 +72,7 @@ def grey_bytes(images: Any) -> UInt8[Tensor, "..."]:
         return values.cpu()
     real = values.is_floating_point() or values.dtype == torch.bool
     most = 1 if real else 255
-    if (
-        values.numel() and not ((values >= 0) & (values <= most)).all()
-    ):  # NaN is neither
+    if not ((values >= 0) & (values <= most)).all():  # NaN is neither
         raise UserError(
             f"the images have values outside of 0 to {most}: give numbers from 0 for "
             "black to 1 for white, or bytes from 0 to 255"

@@ -271,20 +271,17 @@ def write_final_model(run: Run) -> None:
 
     A kill between the two leaves none: the checkpoints make it again.
     """
-    weights, model = final_weights(run), run.folder / "model"
+    if run.config.select == "average":
+        last = checkpoints(run.folder)[-run.config.keep :]
+        weights = average_weights(map(read_weights, last))
+    else:
+        weights = read_weights(checkpoint_of(run.folder, run.progress.best_step))
+    model = run.folder / "model"
     with new_folder(draft := draft_of(model), "fit") as target:
         write_model(target, weights, run.model.config, run.task.tokenizer)
     if model.exists():
         remove_folder(model)
     give_name(draft, model)
-
-
-def final_weights(run: Run) -> dict[str, torch.Tensor]:
-    """The weights that the model gets at the end."""
-    if run.config.select == "average":
-        last = checkpoints(run.folder)[-run.config.keep :]
-        return average_weights(map(read_weights, last))
-    return read_weights(checkpoint_of(run.folder, run.progress.best_step))
 
 
 def validate(run: Run) -> None:
