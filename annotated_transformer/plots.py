@@ -83,7 +83,6 @@ def heatmap(
     *,
     row_name: str = "query",
     column_name: str = "key",
-    title: str = "",
     limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -99,7 +98,7 @@ def heatmap(
     limits = limits or (float(array.min()), float(array.max()))
     image = ax.imshow(array, **colour_scale(limits), aspect="auto")
     ax.grid(False)
-    ax.set(xlabel=column_name, ylabel=row_name, title=title)
+    ax.set(xlabel=column_name, ylabel=row_name)
     name_squares(ax, rows, columns)
     ax.figure.colorbar(image, ax=ax, shrink=0.9)
     return ax.figure
@@ -218,7 +217,6 @@ def lines(
     y_name: str,
     *,
     log: str = "",
-    title: str = "",
     markers: str = "os^Dv",
 ) -> Figure:
     """One curve for each named series over shared x values; `log` names the logarithmic
@@ -234,7 +232,7 @@ def lines(
         log_ticks(ax, x)
     if "y" in log:
         ax.set_yscale("log")
-    ax.set(xlabel=x_name, ylabel=y_name, title=title)
+    ax.set(xlabel=x_name, ylabel=y_name)
     return figure
 
 
@@ -252,13 +250,10 @@ def curves(panels: dict[str, dict[str, dict[float, float]]], y_name: str) -> Fig
 
 
 def growth_panels(
-    panels: dict[str, dict[str, dict[float, float]]],
-    x_name: str,
-    *,
-    guides: Sequence[int] = (1, 2),
+    panels: dict[str, dict[str, dict[float, float]]], x_name: str
 ) -> Figure:
-    """Named curves (x to y) by the panel's y axis, log–log; guide lines begin at the
-    panel's lower left corner.
+    """Named curves (x to y) by the panel's y axis, log–log, with lines of slope 1 and 2
+    from the panel's lower left corner.
     """
     figure, grid = plt.subplots(
         1, len(panels), figsize=(7.4, 3.3), layout="constrained", squeeze=False
@@ -266,7 +261,7 @@ def growth_panels(
     for ax, (y_name, named) in zip(grid[0], panels.items(), strict=True):
         plot_curves(ax, named)
         ax.set(xscale="log", yscale="log", xlabel=x_name, ylabel=y_name)
-        slope_guides(ax, guides)
+        slope_guides(ax, slopes=(1, 2))
     return figure
 
 

@@ -106,10 +106,7 @@ def find_languages(name: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
 
 
 def first_test(name: str, src: str, tgt: str) -> str:
-    """The first split of a corpus that is for tests, or "test".
-
-    Raises: UserError for an unknown corpus or language pair.
-    """
+    """The first split for tests, or "test". Raises: UserError as `find_languages`."""
     spec, pair = find_languages(name, src, tgt)
     tests = (split for split in spec.splits(pair) if split.startswith("test"))
     return next(tests, "test")

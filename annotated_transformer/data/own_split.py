@@ -106,10 +106,7 @@ def _held_out(pairs: list[Pair], families: Families, count: int) -> dict[int, st
 
 
 def write_parts(parts: dict[str, list[Pair]], langs: Pair, folder: Path) -> None:
-    """Write each part's two sides, such as train.en and train.de, into a new folder.
-
-    Raises: UserError for a folder that holds something, or can't be written.
-    """
+    """Write each part's two sides, such as train.en and train.de, into a new folder."""
     with new_folder(folder, "split") as draft:
         for part, pairs in parts.items():
             for lang, texts in zip(langs, zip(*pairs, strict=True), strict=True):

@@ -57,10 +57,7 @@ def holds_idx(path: str | Path) -> bool:
 
 
 def grey_bytes(images: Any) -> UInt8[Tensor, "..."]:
-    """An array of bytes, whole numbers up to 255, or numbers from 0 to 1, as bytes.
-
-    Raises: UserError for others.
-    """
+    """Whole numbers to 255, or others to 1, as bytes. Raises: UserError for others."""
     try:
         values = torch.as_tensor(images)
     except (TypeError, ValueError, RuntimeError):

@@ -156,10 +156,8 @@ def tokenizer_errors(path: Path | str) -> Iterator[None]:
 
 
 def check_ids(tokenizer: Tokenizer, size: int, folder: Path, spare: bool) -> None:
-    """See that a folder's model of `size` tokens has one for each id of its tokenizer,
-    and no others unless it may have `spare` ones.
-
-    Raises: UserError.
+    """Raises: UserError unless a folder's model of `size` tokens has one for each id of
+    its tokenizer, and no others but, if it may have them, `spare` ones.
     """
     ids = {*tokenizer.get_vocab().values(), *tokenizer.encode("a text").ids}
     most = max(ids, default=-1)

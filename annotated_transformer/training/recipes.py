@@ -13,9 +13,7 @@ from .config import TrainingConfig
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that one training run needs to know.
-
-    The corpus, the vocabulary, the architecture and the training.
+    """All that a training run needs to know: corpus, vocabulary, model and training.
 
     Raises: UserError for max_tokens, vocab_size or bpe_dropout out of range, or special
     ids that are not the tokenizer's.

@@ -38,10 +38,7 @@ OWN += ["curves.png"]
 
 
 def check_folder(folder: Path) -> None:
-    """See that a run may have this folder.
-
-    Raises: UserError when it has files that a run would not have put there, or links.
-    """
+    """Raises: UserError if a folder holds what no run would put there, or links."""
     check_no_links(*folder.glob("*"))
     if folder.is_dir() and not (folder / "run.json").exists():
         names = [path.name for path in folder.iterdir()]
@@ -51,18 +48,12 @@ def check_folder(folder: Path) -> None:
 
 
 def lock_folder(folder: Path, world: World) -> AbstractContextManager[object]:
-    """While the block runs, no other run writes to the folder.
-
-    Raises: UserError when another run does.
-    """
+    """While the block runs, no other run writes to the folder."""
     return locked(folder) if world.first else nullcontext()
 
 
 def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
-    """See that a run may have this folder, and clear it if that is wanted.
-
-    Raises: UserError as `check_folder` and `lock_folder`.
-    """
+    """See that a run may have this folder, and clear it if that is wanted."""
     check_folder(folder)
     if overwrite and world.first:
         with lock_folder(folder, world):
