@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -21,29 +22,19 @@ def attention_view(panels: Sequence[dict[str, Any]]) -> str:
     ]
     data = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     quoted = escape(data, quote=False).replace("'", "&#39;")
-    script = files("annotated_transformer").joinpath("attention.js")
     return (
         f"<attention-view panels='{quoted}'><span slot='fallback'>The picture needs "
         f"JavaScript, and in a notebook your trust.</span></attention-view>\n"
-        f"<script>\n{script.read_text(encoding='utf-8')}</script>\n"
+        f"<script>\n{_shipped('attention.js')}</script>\n"
     )
 
 
 def attention_page(source: str, target: str, panels: Sequence[dict[str, Any]]) -> str:
     """A self-contained HTML page of what `attention_view` shows."""
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Where each head looks</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; }}
-main {{ padding: 0 1rem; overflow-wrap: anywhere; }}
-</style>
-<main>
-<h1>Where each head looks</h1>
-<p>{escape(source)} → {escape(target)}</p>
-{attention_view(panels)}</main>
-</html>
-"""
+    page = Template(_shipped("attention.html"))
+    words = {"source": escape(source), "target": escape(target)}
+    return page.substitute(words, view=attention_view(panels))
+
+
+def _shipped(name: str) -> str:
+    return files("annotated_transformer").joinpath(name).read_text(encoding="utf-8")

@@ -13,9 +13,7 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 
 NUMBER = re.compile(r"[-+−±]?\d[\d.,]*( ?%)?$")
-TAGS = re.compile(
-    r"(`[^`]*`|\$[^$]*\$)|<"
-)  # code and formulas, or what may begin a tag
+TAGS = re.compile(r"(`[^`]*`|\$[^$]*\$)|<")  # code, a formula, or a tag's begin
 COLOURS = {
     "blue": "#0072B2",
     "orange": "#E69F00",

@@ -368,7 +368,7 @@ def test_root_comes_before_the_environment_and_the_cache(tmp_path, monkeypatch):
 
 def hub_pairs(lines: int) -> list[tuple[str, str]]:
     """WMT 2014 from German, as if the Hub stated so many rows."""
-    hub = replace(named_corpora()["wmt14"].hub[0], lines=lines)
+    hub = replace(named_corpora()["wmt14"].others[0], lines=lines)
     return list(stream_pairs(hub, ("de", "en")))
 
 

@@ -4,19 +4,25 @@ import html
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ..errors import UserError, nearest
 from .near_copies import split_pairs
 from .parallel_files import parallel_files
 from .published_files import DataFile, data_files, find_file
+from .text_files import read_table
 
 
 @dataclass(frozen=True)
-class HubSplit:
-    """A split that is streamed from the Hugging Face Hub instead of kept in files."""
+class Split:
+    """A split that has no files: streamed from the Hugging Face Hub, or made here.
 
+    A revision is a commit, or the branch of the Hub's own conversion to Parquet.
+    """
+
+    corpus: str
     split: str
     pair: str
     lines: int
@@ -27,92 +33,47 @@ class HubSplit:
 
 @dataclass(frozen=True)
 class CorpusSpec:
-    """A named corpus: its language pairs, licence, home and splits."""
+    """A named corpus: its language pairs, licence and home, by the table corpora.tsv;
+    splits.tsv and files.tsv say what it consists of.
+    """
 
     name: str
     pairs: tuple[str, ...]
     licence: str
     source: str
-    hub: tuple[HubSplit, ...] = ()
-    made: tuple[tuple[str, int], ...] = ()
 
     @property
-    def files(self) -> tuple[DataFile, ...]:
-        """Its files in the table."""
-        files = data_files().values()
-        return tuple(file for file in files if file.corpus == self.name)
+    def files(self) -> list[DataFile]:
+        """Its files."""
+        return [file for file in data_files().values() if file.corpus == self.name]
 
     @property
-    def stored(self) -> tuple[HubSplit | DataFile, ...]:
-        """Its streams and files."""
-        return (*self.hub, *self.files)
+    def others(self) -> list[Split]:
+        """Its splits that are streamed or made."""
+        rows: list[dict[str, Any]] = [*read_table("splits.tsv")]
+        splits = [Split(**row | {"lines": int(row["lines"])}) for row in rows]
+        return [split for split in splits if split.corpus == self.name]
+
+    @property
+    def parts(self) -> list[Split | DataFile]:
+        """Both of them."""
+        return [*self.others, *self.files]
 
     def splits(self, pair: str) -> list[str]:
         """The names of the splits of one language pair."""
-        stored = [part.split for part in self.stored if part.pair in ("", pair)]
-        return list(dict.fromkeys([split for split, _ in self.made] + stored))
+        names = (it.split for it in self.parts if it.pair in ("", pair))
+        return list(dict.fromkeys(names))
 
     def sizes(self) -> dict[str, int]:
         """Pairs stated for each split, with the languages where they matter."""
-        stored = {f"{it.split} {it.pair}".strip(): it.lines for it in self.stored}
-        return dict(self.made) | stored
-
-
-_WMT14 = "b199e406369ec1b7634206d3ded5ba45de2fe696"  # wmt/wmt14, 3 April 2024
-_PARQUET = "refs/convert/parquet"  # the Hub's own conversion, a branch
-_WMT = (
-    HubSplit("train", "en-de", 4_508_785, "wmt/wmt14", "de-en", _WMT14),
-    HubSplit("train", "en-fr", 40_836_715, "wmt/wmt14", "fr-en", _WMT14),
-)
-_TALKS = (
-    HubSplit("train", "en-de", 206_112, "IWSLT/iwslt2017", "iwslt2017-en-de", _PARQUET),
-)
-_TED = "CC BY-NC-ND 3.0, TED Conference LLC"
-
-
-_COLLECTED = (
-    CorpusSpec(
-        "multi30k",
-        ("en-de", "en-fr", "de-fr"),
-        "research and education only",
-        "https://github.com/multi30k/dataset",
-    ),
-    CorpusSpec(
-        "wmt14",
-        ("en-de", "en-fr"),
-        "free for research",
-        "https://statmt.org/wmt14/translation-task.html",
-        hub=_WMT,
-    ),
-    CorpusSpec(
-        "iwslt14",
-        ("de-en",),
-        _TED,
-        "folder tmp of prepare-iwslt14.sh, https://github.com/facebookresearch/fairseq",
-    ),
-    CorpusSpec("iwslt17", ("en-de",), _TED, "https://wit3.fbk.eu/2017-01", hub=_TALKS),
-    CorpusSpec(
-        "tatoeba",
-        ("en-de",),
-        "CC BY 2.0 FR, tatoeba.org",
-        "https://www.manythings.org/anki/",
-        made=(("train", 163_957), ("val", 1_694), ("test", 1_692)),
-    ),
-)
+        return {f"{it.split} {it.pair}".strip(): it.lines for it in self.parts}
 
 
 def named_corpora() -> dict[str, CorpusSpec]:
     """All named corpora by name."""
-    from .phrasebook_grammar import LANGUAGES
-
-    phrases = CorpusSpec(
-        "phrasebook",
-        tuple(f"{a}-{b}" for a, b in combinations(LANGUAGES, 2)),
-        "Unicode licence (CLDR)",
-        "made on the fly from Babel's CLDR data and num2words",
-        made=(("train", 100_000), ("val", 1_000), ("test", 1_000)),
-    )
-    return {spec.name: spec for spec in (phrases, *_COLLECTED)}
+    rows: list[dict[str, Any]] = [*read_table("corpora.tsv")]
+    specs = [CorpusSpec(**row | {"pairs": tuple(row["pairs"].split())}) for row in rows]
+    return {spec.name: spec for spec in specs}
 
 
 @dataclass(frozen=True)
@@ -144,23 +105,8 @@ def find_languages(name: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
     return spec, pair
 
 
-def find_corpus(name: str, split: str, src: str, tgt: str) -> tuple[CorpusSpec, str]:
-    """The corpus of that name and its pair of the languages, if it has the split.
-
-    Raises: UserError for an unknown corpus, language pair or split.
-    """
-    spec, pair = find_languages(name, src, tgt)
-    if split not in spec.splits(pair):
-        hint = nearest(split, spec.splits(pair))
-        raise UserError(f"{name} has no split {split!r}: {hint}")
-    return spec, pair
-
-
 def first_test(name: str, src: str, tgt: str) -> str:
-    """The first split of a corpus that is for tests, or "test".
-
-    Raises: UserError for an unknown corpus or language pair.
-    """
+    """The first split for tests, or "test". Raises: UserError as `find_languages`."""
     spec, pair = find_languages(name, src, tgt)
     tests = (split for split in spec.splits(pair) if split.startswith("test"))
     return next(tests, "test")
@@ -174,20 +120,22 @@ def load_corpus(
     Raises: UserError for an unknown corpus, pair or split, or a file that can't be
     found or fetched or isn't the published one.
     """
-    spec, pair = find_corpus(name, split, src, tgt)
-    made = dict(spec.made)
+    spec, pair = find_languages(name, src, tgt)
+    if split not in spec.splits(pair):
+        hint = nearest(split, spec.splits(pair))
+        raise UserError(f"{name} has no split {split!r}: {hint}")
+    others = [it for it in spec.others if it.split == split and it.pair in ("", pair)]
+    if others and others[0].repository:
+        return CorpusPairs(partial(stream_pairs, others[0], (src, tgt)))
     if name == "phrasebook":
-        return CorpusPairs(partial(_phrases, src, tgt, split, made[split]))
-    for hub in spec.hub:
-        if (hub.split, hub.pair) == (split, pair):
-            return CorpusPairs(partial(stream_pairs, hub, (src, tgt)))
-    stored = "all" if split in made else split
+        return CorpusPairs(partial(_phrases, src, tgt, split, others[0].lines))
+    stored = "all" if others else split
     parts = [file for file in spec.files if file.split == stored]
     sides = {file.lang: file for file in parts if file.pair in ("", pair)}
     files = parallel_files(*(find_file(sides[lang], root) for lang in (src, tgt)))
     if name == "iwslt14":
         return CorpusPairs(partial(_unescaped, files))
-    if split in made:
+    if others:
         return CorpusPairs(partial(split_pairs, files, split, (src, tgt)))
     return files
 
@@ -205,7 +153,7 @@ def _unescaped(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield html.unescape(src), html.unescape(tgt)
 
 
-def stream_pairs(hub: HubSplit, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def stream_pairs(hub: Split, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """A split streamed from the Hub; pairs with a blank side are skipped.
 
     Raises: UserError if it can't be read, or at its end for another number of rows.

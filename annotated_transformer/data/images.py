@@ -32,10 +32,7 @@ class ImageSet:
 
 
 def mnist(part: str = "train", root: str | Path | None = None) -> ImageSet:
-    """One part of MNIST, `train` or `t10k`, from where corpora are kept, or fetched.
-
-    Raises: UserError as `find_file`.
-    """
+    """One part of MNIST, `train` or `t10k`, from where corpora are kept, or fetched."""
     known = [data_files()[f"images/mnist/{part}-{name}"] for name in NAMES]
     images, labels = (find_file(file, root) for file in known)
     return read_image_set(images, labels)

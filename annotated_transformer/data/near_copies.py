@@ -32,10 +32,12 @@ class NearCopies:
     """Knows the near copies of some sentences by their sketches."""
 
     def __init__(self, sketches: Iterable[frozenset[str]]) -> None:
-        distinct = set(sketches)
-        self.counts = Counter(word for words in distinct for word in words)
+        self.numbers: dict[frozenset[str], list[int]] = defaultdict(list)
+        for number, words in enumerate(sketches):
+            self.numbers[words].append(number)
+        self.counts = Counter(word for words in self.numbers for word in words)
         self.by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
-        for words in distinct:
+        for words in self.numbers:
             for word in self.rarest(words):
                 self.by_word[word].append(words)
 

@@ -2,7 +2,6 @@
 
 import random
 import zlib
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,21 +19,13 @@ class Families:
     def __init__(self, pairs: Sequence[Pair], langs: Pair) -> None:
         self.sides = list(zip(*(sketches(pair, langs) for pair in pairs), strict=True))
         self.known = [NearCopies(side) for side in self.sides]
-        self.numbers: list[dict[frozenset[str], list[int]]] = []
-        for side in self.sides:
-            numbers = defaultdict(list)
-            for number, words in enumerate(side):
-                numbers[words].append(number)
-            self.numbers.append(numbers)
 
     def copies(self, number: int) -> set[int]:
         """The near copies of a pair, itself left out."""
         found: set[int] = set()
-        for side, known, numbers in zip(
-            self.sides, self.known, self.numbers, strict=True
-        ):
+        for side, known in zip(self.sides, self.known, strict=True):
             for words in known.of(side[number]):
-                found.update(numbers[words])
+                found.update(known.numbers[words])
         return found - {number}
 
     def family(self, number: int, most: int) -> set[int]:
@@ -115,10 +106,7 @@ def _held_out(pairs: list[Pair], families: Families, count: int) -> dict[int, st
 
 
 def write_parts(parts: dict[str, list[Pair]], langs: Pair, folder: Path) -> None:
-    """Write each part's two sides, such as train.en and train.de, into a new folder.
-
-    Raises: UserError for a folder that holds something, or can't be written.
-    """
+    """Write each part's two sides, such as train.en and train.de, into a new folder."""
     with new_folder(folder, "split") as draft:
         for part, pairs in parts.items():
             for lang, texts in zip(langs, zip(*pairs, strict=True), strict=True):

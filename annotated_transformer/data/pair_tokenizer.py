@@ -287,11 +287,7 @@ FIELDS |= {"lowercase": bool, "tidy": bool}
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The fields of text.json.
-
-    Raises: UserError if the file is missing, damaged, lacks a field, or is of a newer
-    format.
-    """
+    """The fields of text.json. Raises: UserError for a damaged or a newer file."""
     settings = {"tidy": False} | read_json(path)  # which older files don't say
     if settings.get("format") not in (None, 1):
         raise UserError(

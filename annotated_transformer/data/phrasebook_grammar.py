@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, time, timedelta
 from functools import cache
 from typing import Any, Literal
@@ -20,10 +20,61 @@ WORDS: dict[str, list[dict[str, str]]] = defaultdict(list)  # by kind
 for _row in read_table("phrasebook_words.tsv"):
     WORDS[_row["kind"]].append(_row)
 
+# What a language changes where words meet, and what num2words and CLDR get wrong.
+_BEFORE_A_VOWEL = {"^il (?=[aeiou]|(8|11) )": "l'", "^a (?=A)": "ad "}
+CHANGES = {
+    ("cardinal", "de"): {"einstausend": "eintausend"},
+    ("cardinal", "es"): {"veintiuno mil": "veintiún mil", " uno mil": " un mil"},
+    ("cardinal", "it"): {"(?<!^)tre$": "tré"},  # ventitré
+    ("cardinal", "nl"): {"(?<!^)éé|éé(?!n$)": "ee"},  # één alone, honderdeen
+    ("year", "fr"): {"(cent|vingt)s$": r"\1"},
+    ("ordinal", "fr"): {"vingtsième": "vingtième"},
+    ("ordinal", "es"): {
+        "quadra": "cuadra",
+        "^décimo ?primero$": "undécimo",
+        "^décimo ?segundo$": "duodécimo",
+        "(prime|terce)ro$": r"\1r",  # el primer día
+    },
+    ("things", "es"): {"^veintiuno ": "veintiún ", " uno ": " un "},
+    ("ranked", "it"): _BEFORE_A_VOWEL,
+    ("in city", "it"): _BEFORE_A_VOWEL,
+    ("list", "es"): {" y (?=h?[iIíÍ])": " e ", " o (?=[Hh]?[oOóÓ])": " u "},
+    ("list", "it"): {" e (?=[eEèÈ])": " ed "},
+    ("date", "fr"): {"(^| )1 ": r"\g<1>1er "},
+    ("on", "it"): _BEFORE_A_VOWEL,
+    ("today is", "de"): {", ": ", der "},
+    ("day", "fr"): {"^un$": "premier"},
+    ("day", "it"): {"^uno$": "primo"},
+    ("day in words", "it"): _BEFORE_A_VOWEL,
+    ("clock", "de"): {"^eins Uhr": "ein Uhr"},
+    ("clock", "fr"): {"^un heures": "une heure"},
+    ("clock", "es"): {"^uno": "una"},
+    ("clock", "it"): {"^uno": "una"},
+    ("at", "es"): {"las una": "la una"},
+    ("at", "it"): {"alle una": "all'una"},
+    ("it is", "es"): {"son las una": "es la una"},
+    ("it is", "it"): {"sono le una": "è l'una"},
+}
+
+
+def changed(words: str, kind: str, language: str) -> str:
+    """Words of a kind with the changes that a language makes there."""
+    for pattern, replacement in CHANGES.get((kind, language), {}).items():
+        words = re.sub(pattern, replacement, words)
+    return words
+
 
 def worded(kind: str, language: str, *words: str, row: int = 0) -> str:
     """A pattern of the table phrasebook_words.tsv with words in its gaps."""
-    return WORDS[kind][row][language].format(*words)
+    return changed(WORDS[kind][row][language].format(*words), kind, language)
+
+
+Say = Callable[[Any, str], str]  # what a language says for a value
+
+
+def framed(kind: str, say: Say) -> Say:
+    """What `say` says, in the table's pattern of a kind."""
+    return lambda value, language: worded(kind, language, say(value, language))
 
 
 def typable(text: str) -> str:
@@ -32,20 +83,6 @@ def typable(text: str) -> str:
 
 
 # -- numbers and things ----------------------------------------------------------------
-
-
-def repaired(words: str, n: int, language: str) -> str:
-    """num2words' cardinal with the accents and short forms that it misses put right."""
-    if language == "it" and n > 3:
-        words = re.sub("tre$", "tré", words)  # ventitré, milleventitré
-    if language == "nl" and n > 1:
-        words = words.replace("éé", "ee")  # één alone, honderdeen
-    if language == "de":
-        words = words.replace("einstausend", "eintausend")
-    if language == "es":
-        words = words.replace("veintiuno mil", "veintiún mil")
-        words = words.replace(" uno mil", " un mil")
-    return words
 
 
 @cache
@@ -57,11 +94,10 @@ def round_number(n: int, language: str) -> str:
 def number_words(n: int, language: str) -> str:
     """A whole number from 0 to 999,999 in words."""
     thousands, rest = n - n % 1000, n % 1000
-    if not thousands or not rest:
-        return repaired(round_number(n, language), n, language)
     joint = {"en": " and " if rest < 100 else ", ", "de": "", "it": ""}
-    words = [round_number(part, language) for part in (thousands, rest)]
-    return repaired(joint.get(language, " ").join(words), n, language)
+    parts = [thousands, rest] if thousands and rest else [n]
+    words = [round_number(part, language) for part in parts]
+    return changed(joint.get(language, " ").join(words), "cardinal", language)
 
 
 @cache
@@ -71,44 +107,27 @@ def year_words(year: int, language: str) -> str:
         return str(num2words(year, lang=language, to="year"))
     if language == "nl" and year < 2000:
         rest = number_words(year % 100, "nl") if year % 100 else ""
-        return repaired(number_words(year // 100, "nl") + "honderd" + rest, year, "nl")
-    words = number_words(year, language)
-    return re.sub("(cent|vingt)s$", r"\1", words) if language == "fr" else words
+        return changed(f"negentienhonderd{rest}", "cardinal", "nl")
+    return changed(number_words(year, language), "year", language)
 
 
 @cache
 def ordinal_words(n: int, language: str) -> str:
     """An ordinal from 1 to 99 in words, as it stands before a masculine noun."""
     words = str(num2words(n, lang=language, to="ordinal"))
-    if language == "fr":
-        words = words.replace("vingtsième", "vingtième")
-    if language == "es":
-        words = words.replace("quadra", "cuadra")
-        words = {11: "undécimo", 12: "duodécimo"}.get(n, words)
-        words = re.sub("(prime|terce)ro$", r"\1r", words)  # el primer día
-    return words
+    return changed(words, "ordinal", language)
 
 
 def ordinal(value: tuple[int, int], language: str) -> str:
-    """The n-th of some things, with its article; value is (n, index of the noun)."""
-    n, noun = value
-    words, name = ordinal_words(n, language), WORDS["ranked noun"][noun][language]
-    if language in ("de", "nl"):  # whose nouns carry their article
-        article, name = name.split()
-        return f"{article} {words} {name}"
-    if language == "it" and words[0] in "aeiou":
-        return f"l'{words} {name}"
-    article = {"en": "the", "fr": "le", "es": "el", "it": "il"}[language]
-    return f"{article} {words} {name}"
+    """The n-th of some things, with its article; value is (n, row of the table)."""
+    n, row = value
+    return worded("ranked", language, ordinal_words(n, language), row=row)
 
 
 def things(value: tuple[int, int], language: str) -> str:
-    """So many things; value is (count from 2, index of the noun)."""
-    count, noun = value
-    words = number_words(count, language)
-    if language == "es":
-        words = re.sub(" uno$", " un", re.sub("veintiuno$", "veintiún", words))
-    return f"{words} {WORDS['things'][noun][language]}"
+    """So many things; value is (count from 2, row of the table)."""
+    count, row = value
+    return worded("things", language, number_words(count, language), row=row)
 
 
 # -- names and lists -------------------------------------------------------------------
@@ -118,11 +137,13 @@ def things(value: tuple[int, int], language: str) -> str:
 def cldr_name(kind: str, key: int | str, language: str) -> str:
     """CLDR's name of a "month", "weekday", "country" or "language"."""
     locale = Locale.parse(language)
-    if kind in ("month", "weekday"):
-        names = locale.months if kind == "month" else locale.days
-        return typable(names["stand-alone"]["wide"][key])
-    names = locale.territories if kind == "country" else locale.languages
-    return typable(names[key])
+    names = {
+        "month": locale.months["stand-alone"]["wide"],
+        "weekday": locale.days["stand-alone"]["wide"],
+        "country": locale.territories,
+        "language": locale.languages,
+    }
+    return typable(names[kind][key])
 
 
 @cache
@@ -131,23 +152,12 @@ def city_name(zone: str, language: str) -> str:
     return typable(dates.get_timezone_location(zone, language, return_city=True))
 
 
-def in_city(zone: str, language: str) -> str:
-    """A city after "in"; Italian says "ad" before another a."""
-    name = city_name(zone, language)
-    vowel = language == "it" and name[0] == "A"
-    return f"ad {name}" if vowel else worded("in city", language, name)
-
-
 Style = Literal["standard", "or"]
 
 
 def listed(names: Sequence[str], language: str, style: Style = "standard") -> str:
     """Names joined by "and" ("standard") or "or", with the changes before a vowel."""
-    text = format_list(names, style, language)
-    if language == "es":
-        text = re.sub(r" y (?=h?[iIíÍ])", " e ", text)
-        text = re.sub(r" o (?=[Hh]?[oOóÓ])", " u ", text)
-    return re.sub(r" e (?=[eEèÈ])", " ed ", text) if language == "it" else text
+    return changed(format_list(names, style, language), "list", language)
 
 
 def listed_names(
@@ -160,52 +170,21 @@ def listed_names(
 # -- dates -----------------------------------------------------------------------------
 
 
-def in_month(month: int, language: str) -> str:
-    """A month after "in"."""
-    return worded("in month", language, cldr_name("month", month, language))
-
-
-def on_weekday(weekday: int, language: str) -> str:
-    """A weekday, from 0 for Monday, after "on" where a language has a word for that."""
-    return worded("on weekday", language, cldr_name("weekday", weekday, language))
-
-
 def cldr_date(style: str, day: date, language: str) -> str:
     """A date in one of CLDR's styles (full, long) or skeletons (MMMMd, yMd…)."""
     if style in ("full", "long"):
-        text = typable(dates.format_date(day, style, locale=language))
+        text = dates.format_date(day, style, locale=language)
     else:
-        text = typable(dates.format_skeleton(style, day, locale=language))
-    first = language == "fr" and day.day == 1
-    return re.sub(r"(^| )1 ", r"\g<1>1er ", text) if first else text
-
-
-def on_date(style: str, day: date, language: str) -> str:
-    """A date after its preposition or article: "on March 3", "l'8 marzo"."""
-    text = cldr_date(style, day, language)
-    vowel = language == "it" and re.match("(8|11) ", text)
-    return f"l'{text}" if vowel else worded("on", language, text)
-
-
-def today(day: date, language: str) -> str:
-    """A full date after "today is": German puts an article after the weekday."""
-    text = cldr_date("full", day, language)
-    return text.replace(", ", ", der ") if language == "de" else text
+        text = dates.format_skeleton(style, day, locale=language)
+    return changed(typable(text), "date", language)
 
 
 def day_in_words(day: date, language: str) -> str:
     """Day and month as they are read aloud: "the twenty-first of March"."""
     ranked = language in ("en", "de")
     count = (ordinal_words if ranked else number_words)(day.day, language)
-    if day.day == 1:
-        count = {"fr": "premier", "it": "primo"}.get(language, count)
-    vowel = language == "it" and day.day in (8, 11)
     month = cldr_name("month", day.month, language)
-    return (
-        f"l'{count} {month}"
-        if vowel
-        else worded("day in words", language, count, month)
-    )
+    return worded("day in words", language, changed(count, "day", language), month)
 
 
 def date_in_words(day: date, language: str) -> str:
@@ -229,34 +208,14 @@ def clock_time(minute: int, language: str) -> str:
     return typable(dates.format_time(at, "short", locale=language))
 
 
-def at_time(minute: int, language: str) -> str:
-    """A time after "at"; German and Dutch add their word for the hour.
-
-    Not for one o'clock: "la 1:30" is singular.
-    """
-    return worded("at time", language, clock_time(minute, language))
-
-
 def clock_words(value: tuple[int, int], language: str) -> str:
     """A quarter hour in words: "half past two" is "halb drei".
 
     The value is (hour from 1 to 11, quarter from 0 to 3).
     """
     hour, quarter = value
-    words = number_words(hour, language)
-    if hour == 1:
-        one = {"de": "ein" if quarter == 0 else "eins", "es": "una", "it": "una"}
-        words = one.get(language, words)
-    if language == "fr":
-        words = "une heure" if hour == 1 else f"{words} heures"
-    following = number_words(hour + 1, language)
-    return worded("clock", language, words, following, row=quarter)
-
-
-def framed_clock(frame: str, value: tuple[int, int], language: str) -> str:
-    """A quarter hour in words after "at" or "it is"."""
-    kind = f"{frame} one" if value[0] == 1 else frame
-    return worded(kind, language, clock_words(value, language))
+    hours = (number_words(each, language) for each in (hour, hour + 1))
+    return worded("clock", language, *hours, row=quarter)
 
 
 def relative(sign: int, value: tuple[Any, int], language: str) -> str:

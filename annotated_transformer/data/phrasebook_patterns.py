@@ -1,7 +1,8 @@
 """Phrases with gaps in six languages, and the values that fill the gaps."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from string import Formatter
 
@@ -12,15 +13,11 @@ from .text_files import read_table
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """A phrase with gaps, in every language, and its weight when phrases are drawn.
-
-    `pieces` are its texts cut at the gaps: (plain words, slot that follows or None).
-    """
+    """A phrase with gaps, in every language, and its weight when phrases are drawn."""
 
     topic: str
     weight: float
     texts: dict[str, str]
-    pieces: dict[str, list[tuple[str, str | None]]]
     values: tuple[Values, ...]
 
     @property
@@ -29,18 +26,19 @@ class Pattern:
         return prod(each.size for each in self.values)
 
 
+@cache
+def gaps(text: str) -> list[str]:
+    """The slots of a pattern's text, in their order."""
+    return [slot for _, slot, *_ in Formatter().parse(text) if slot]
+
+
 def parse_pattern(row: dict[str, str]) -> Pattern:
     """One row of phrasebook.tsv. All languages must have gaps for the same values."""
     texts = {language: row[language] for language in LANGUAGES}
-    pieces, slots = {}, {}
-    for language, text in texts.items():
-        parts = [(words, slot) for words, slot, *_ in Formatter().parse(text)]
-        values = [SLOTS[slot].values for _, slot in parts if slot]
-        pieces[language] = parts
-        slots[language] = {each.name: each for each in values}
-    assert all(each.keys() == slots["en"].keys() for each in slots.values()), texts
-    gaps = tuple(slots["en"][name] for name in sorted(slots["en"]))
-    return Pattern(row["topic"], float(row["weight"]), texts, pieces, gaps)
+    sets = [{SLOTS[slot].values for slot in gaps(text)} for text in texts.values()]
+    assert all(each == sets[0] for each in sets), texts
+    values = tuple(sorted(sets[0], key=lambda each: each.name))
+    return Pattern(row["topic"], float(row["weight"]), texts, values)
 
 
 PATTERNS = tuple(map(parse_pattern, read_table("phrasebook.tsv")))
@@ -64,17 +62,12 @@ class Phrase:
         """The values by name, without the pattern: what decides the split."""
         return ", ".join(f"{name} {value}" for name, value in self.by_name.items())
 
-    def parts(self, language: str) -> Iterator[tuple[str, str]]:
-        """What a language says, piece by piece: (words, name of the value in them)."""
-        values = self.by_name
-        for words, slot in self.pattern.pieces[language]:
-            yield words, ""
-            if slot:
-                name = SLOTS[slot].values.name
-                yield say(slot, values[name], language), name
-
     def say(self, language: str) -> str:
         """The phrase in one language; a sentence starts with a capital."""
-        text = "".join(words for words, _ in self.parts(language))
-        sentence = self.pattern.texts[language].endswith((".", "?"))
-        return text[0].upper() + text[1:] if sentence else text
+        pattern, values = self.pattern.texts[language], self.by_name
+        said = {
+            slot: say(slot, values[SLOTS[slot].values.name], language)
+            for slot in gaps(pattern)
+        }
+        text = pattern.format(**said)
+        return text[0].upper() + text[1:] if pattern.endswith((".", "?")) else text

@@ -6,9 +6,10 @@ from datetime import date
 from functools import lru_cache, partial
 from math import perm, prod
 from random import Random
-from typing import Any
 
 from . import phrasebook_grammar as grammar
+from .phrasebook_grammar import framed
+from .text_files import read_table
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Slot:
     """A gap in a pattern: what may fill it, and how each language says that."""
 
     values: Values
-    say: Callable[[Any, str], str]
+    say: grammar.Say
 
 
 def magnitudes(name: str, digits: int) -> Values:
@@ -58,50 +59,24 @@ def selections(name: str, items: Sequence[Hashable]) -> Values:
     return Values(name, perm(len(items), 2) + perm(len(items), 3), draw)
 
 
-COUNTRIES = """
-    AR AT AU BE BG BR CA CH CL CN CO CU CY CZ DE DK EC EE EG ES FI FR GB GE GR HR HU ID
-    IE IL IN IQ IR IS IT JM JO JP KE KR LB LT LU LV MA MT MX MY NG NL NO NP NZ PE PK PL
-    PT RO RS RU SE SI SK SY TH TN TR UA US UY VN ZA""".split()
-NAMED_LANGUAGES = """
-    ar bg cs da de el en es et fi fr he hi hr hu id is it ja ko lt lv nl no pl pt ro ru
-    sk sl sv th tr uk vi zh""".split()
-CITIES = """
-    Europe/Rome Europe/Vienna Europe/Paris Europe/Lisbon Europe/Athens Europe/Copenhagen
-    Europe/Brussels Europe/Prague Europe/Warsaw Europe/Moscow Europe/London
-    Europe/Berlin Europe/Madrid Europe/Amsterdam Europe/Zurich Europe/Budapest
-    Europe/Bucharest Europe/Dublin Europe/Helsinki Europe/Oslo Europe/Stockholm
-    Europe/Istanbul Europe/Belgrade Europe/Sofia Europe/Riga Europe/Vilnius
-    Europe/Tallinn America/New_York America/Chicago America/Toronto America/Los_Angeles
-    Australia/Sydney Australia/Melbourne Asia/Tokyo Asia/Jerusalem Asia/Seoul
-    Asia/Bangkok Asia/Shanghai Asia/Jakarta Asia/Manila""".split()
+# CLDR's keys of what it names.
+KEYS = {row["kind"]: row["keys"].split() for row in read_table("phrasebook_keys.tsv")}
+COUNTRIES, NAMED_LANGUAGES, CITIES = KEYS["country"], KEYS["language"], KEYS["city"]
 
-_UNITS = """
-    length-meter length-kilometer length-centimeter length-mile length-foot mass-gram
-    mass-kilogram volume-liter volume-milliliter area-square-meter area-square-kilometer
-    area-hectare volume-cubic-meter speed-kilometer-per-hour temperature-celsius
-    temperature-fahrenheit power-watt power-kilowatt energy-calorie electric-volt
-    electric-ampere digital-megabyte digital-gigabyte frequency-hertz
-    duration-minute""".split()
-_MONEY = """
-    EUR USD GBP JPY CHF CNY INR SEK NOK DKK PLN CZK HUF CAD AUD MXN RUB TRY KRW
-    ILS""".split()
-_SIGNED = "EUR USD GBP CHF CAD INR SEK PLN".split()
-_SPANS = "minute hour day week month year".split()
-
-_COUNTS, _YEARS = range(2, 100), range(1900, 2100)
-_RANKED, _THINGS = (range(len(grammar.WORDS[k])) for k in ("ranked noun", "things"))
+_COUNTS = range(2, 100)
+_RANKED, _THINGS = (range(len(grammar.WORDS[k])) for k in ("ranked", "things"))
 _TENTHS, _INTEGERS = range(1, 1000), range(20, 10_000, 10)
 _DAYS = [date.fromordinal(n) for n in range(693_596, 766_645)]  # 1900 to 2099
 _FIRSTS = [day for day in _DAYS if day.day == 1]
 
 _DATE = choices("date", _DAYS)
 _DAY = choices("day", [day for day in _DAYS if day.year == 2000])
+_YEAR = choices("year", range(1900, 2100))
 _MONTH, _WEEKDAY = choices("month", range(1, 13)), choices("weekday", range(7))
 _TWO_DAYS = Values("weekdays", 42, lambda rng: tuple(rng.sample(range(7), 2)))
 _CLOCK = choices("clock", range(1, 12), range(4))
-_SPAN = choices("span", _SPANS, range(1, 60))
+_SPAN = choices("span", KEYS["span"], range(1, 60))
 _CITY = choices("city", CITIES)
-_LANGUAGE = choices("language", NAMED_LANGUAGES)
 
 
 def in_digits(year: int, language: str) -> str:
@@ -121,6 +96,12 @@ def lists(
     return Slot(selections(name, items), partial(grammar.listed_names, kind, style))
 
 
+_full_date = partial(grammar.cldr_date, "full")
+_long_date = partial(grammar.cldr_date, "long")
+_short_day = partial(grammar.cldr_date, "MMMMd")
+_month_name = partial(grammar.cldr_name, "month")
+_weekday_name = partial(grammar.cldr_name, "weekday")
+
 SLOTS: dict[str, Slot] = {
     # numbers and things
     "number": Slot(magnitudes("number", 6), grammar.number_words),
@@ -128,14 +109,14 @@ SLOTS: dict[str, Slot] = {
     "ordinal": Slot(choices("ordinal", range(1, 100), _RANKED), grammar.ordinal),
     "things": Slot(choices("things", _COUNTS, _THINGS), grammar.things),
     # dates
-    "full_date": Slot(_DATE, partial(grammar.cldr_date, "full")),
-    "long_date": Slot(_DATE, partial(grammar.cldr_date, "long")),
+    "full_date": Slot(_DATE, _full_date),
+    "long_date": Slot(_DATE, _long_date),
     "numeric_date": Slot(_DATE, partial(grammar.cldr_date, "yMd")),
-    "on_date": Slot(_DATE, partial(grammar.on_date, "long")),
-    "today": Slot(_DATE, grammar.today),
+    "on_date": Slot(_DATE, framed("on", _long_date)),
+    "today": Slot(_DATE, framed("today is", _full_date)),
     "date_in_words": Slot(_DATE, grammar.date_in_words),
-    "day": Slot(_DAY, partial(grammar.cldr_date, "MMMMd")),
-    "on_day": Slot(_DAY, partial(grammar.on_date, "MMMMd")),
+    "day": Slot(_DAY, _short_day),
+    "on_day": Slot(_DAY, framed("on", _short_day)),
     "day_in_words": Slot(_DAY, grammar.day_in_words),
     "month_year": Slot(
         choices("month and year", _FIRSTS), partial(grammar.cldr_date, "yMMMM")
@@ -143,28 +124,32 @@ SLOTS: dict[str, Slot] = {
     "quarter": Slot(
         choices("quarter", _FIRSTS[::3]), partial(grammar.cldr_date, "yQQQQ")
     ),
-    "month": Slot(_MONTH, partial(grammar.cldr_name, "month")),
-    "in_month": Slot(_MONTH, grammar.in_month),
-    "weekday": Slot(_WEEKDAY, partial(grammar.cldr_name, "weekday")),
-    "on_weekday": Slot(_WEEKDAY, grammar.on_weekday),
+    "month": Slot(_MONTH, _month_name),
+    "in_month": Slot(_MONTH, framed("in month", _month_name)),
+    "weekday": Slot(_WEEKDAY, _weekday_name),
+    "on_weekday": Slot(_WEEKDAY, framed("on weekday", _weekday_name)),
     "weekday_span": Slot(_TWO_DAYS, grammar.weekday_span),
-    "year": Slot(choices("year", _YEARS), in_digits),
+    "year": Slot(_YEAR, in_digits),
     "recent_year": Slot(choices("recent year", range(1950, 2026)), in_digits),
-    "year_in_words": Slot(choices("year", _YEARS), grammar.year_words),
+    "year_in_words": Slot(_YEAR, grammar.year_words),
     # times
     "time": Slot(choices("time", range(1440)), grammar.clock_time),
-    "at_time": Slot(choices("time", range(360, 1380)), grammar.at_time),
-    "at_clock": Slot(_CLOCK, partial(grammar.framed_clock, "at")),
-    "it_is_clock": Slot(_CLOCK, partial(grammar.framed_clock, "it is")),
+    "at_time": Slot(  # not at one o'clock: "la 1:30" is singular
+        choices("time", range(360, 1380)), framed("at time", grammar.clock_time)
+    ),
+    "at_clock": Slot(_CLOCK, framed("at", grammar.clock_words)),
+    "it_is_clock": Slot(_CLOCK, framed("it is", grammar.clock_words)),
     "hence": Slot(_SPAN, partial(grammar.relative, 1)),
     "ago": Slot(_SPAN, partial(grammar.relative, -1)),
     # amounts
     "percent": Slot(choices("percent", range(1, 1001)), grammar.percent),
     "measure": Slot(
-        choices("measure", _UNITS, [*_TENTHS, *_INTEGERS]), grammar.measure
+        choices("measure", KEYS["unit"], [*_TENTHS, *_INTEGERS]), grammar.measure
     ),
-    "money": Slot(choices("money", _MONEY, range(2, 1000)), grammar.money),
-    "price": Slot(choices("price", _SIGNED, range(1, 100_000)), grammar.price),
+    "money": Slot(choices("money", KEYS["currency"], range(2, 1000)), grammar.money),
+    "price": Slot(
+        choices("price", KEYS["currency with a sign"], range(1, 100_000)), grammar.price
+    ),
     "kilograms": amounts("mass-kilogram", range(11, 1000)),
     "metres": amounts("length-meter", _INTEGERS),
     "distance": amounts("length-kilometer", _INTEGERS),
@@ -175,8 +160,10 @@ SLOTS: dict[str, Slot] = {
         choices("country", COUNTRIES), partial(grammar.cldr_name, "country")
     ),
     "city": Slot(_CITY, grammar.city_name),
-    "in_city": Slot(_CITY, grammar.in_city),
-    "language": Slot(_LANGUAGE, partial(grammar.cldr_name, "language")),
+    "in_city": Slot(_CITY, framed("in city", grammar.city_name)),
+    "language": Slot(
+        choices("language", NAMED_LANGUAGES), partial(grammar.cldr_name, "language")
+    ),
     "countries": lists("countries", "country", COUNTRIES, "standard"),
     "countries_or": lists("either country", "country", COUNTRIES, "or"),
     "languages": lists("languages", "language", NAMED_LANGUAGES, "standard"),

@@ -57,10 +57,7 @@ def holds_idx(path: str | Path) -> bool:
 
 
 def grey_bytes(images: Any) -> UInt8[Tensor, "..."]:
-    """An array of bytes, whole numbers up to 255, or numbers from 0 to 1, as bytes.
-
-    Raises: UserError for others.
-    """
+    """Whole numbers to 255, or others to 1, as bytes. Raises: UserError for others."""
     try:
         values = torch.as_tensor(images).reshape(images.shape)
     except (TypeError, ValueError, RuntimeError, AttributeError):
@@ -72,9 +69,7 @@ def grey_bytes(images: Any) -> UInt8[Tensor, "..."]:
         return values.cpu()
     real = values.is_floating_point() or values.dtype == torch.bool
     most = 1 if real else 255
-    if (
-        values.numel() and not ((values >= 0) & (values <= most)).all()
-    ):  # NaN is neither
+    if not ((values >= 0) & (values <= most)).all():  # NaN is neither
         raise UserError(
             f"the images have values outside of 0 to {most}: give numbers from 0 for "
             "black to 1 for white, or bytes from 0 to 255"

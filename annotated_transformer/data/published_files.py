@@ -1,4 +1,4 @@
-"""One place that finds, fetches and checks files of data: the table corpora.tsv."""
+"""One place that finds, fetches and checks files of data: the table files.tsv."""
 
 import gzip
 import hashlib
@@ -44,29 +44,19 @@ class DataFile:
 
 @cache
 def data_files() -> dict[str, DataFile]:
-    """Every file of every named corpus by its path, from the table corpora.tsv."""
-    rows: list[dict[str, Any]] = [*read_table("corpora.tsv")]
+    """Every file of every named corpus by its path, from the table files.tsv."""
+    rows: list[dict[str, Any]] = [*read_table("files.tsv")]
     return {row["path"]: DataFile(**row | {"lines": int(row["lines"])}) for row in rows}
 
 
 # -- where files lie -------------------------------------------------------------------
 
 
-def cache_folder() -> Path:
-    """Where downloads are kept."""
-    try:
-        return Path.home() / ".cache" / "annotated-transformer"
-    except RuntimeError:
-        raise UserError(
-            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
-        ) from None
-
-
 def data_folders(root: str | Path | None = None) -> Iterator[Path]:
     """Where data may lie: below `root` or $ANNOTATED_TRANSFORMER_DATA if one is named,
     and in the cache, which comes last.
 
-    Raises: UserError if the directory isn't there.
+    Raises: UserError if the directory isn't there, or no home for the cache.
     """
     folder = root or os.environ.get("ANNOTATED_TRANSFORMER_DATA")
     if folder and not os.path.isdir(folder):
@@ -76,7 +66,13 @@ def data_folders(root: str | Path | None = None) -> Iterator[Path]:
         )
     if folder:
         yield Path(folder)
-    yield cache_folder()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise UserError(
+            "this user has no home directory: set HOME, or ANNOTATED_TRANSFORMER_DATA"
+        ) from None
+    yield home / ".cache" / "annotated-transformer"
 
 
 def find_file(file: DataFile, root: str | Path | None = None) -> Path:

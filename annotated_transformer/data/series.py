@@ -85,10 +85,7 @@ def _number(text: str) -> float:
 
 
 def _whole(series: Series, row: str, first: int = 0) -> Series:
-    """A series without a gap, whose rows are counted from `first`.
-
-    Raises: UserError for what is no number, or none of 32 bits.
-    """
+    """A series whose rows count from `first`. Raises: UserError that names a gap."""
     gaps = (~series.values.isfinite()).nonzero().tolist()
     if gaps:
         number, column = gaps[0]

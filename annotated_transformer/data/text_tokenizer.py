@@ -8,7 +8,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 from ..errors import UserError
 from ..files import write_file
-from .tokenizer_files import check_ids, decode_rows, read_tokenizer
+from .tokenizer_files import check_ids, check_vocab_size, decode_rows, read_tokenizer
 from .tokenizer_files import encode_texts as encode_texts
 
 
@@ -62,11 +62,7 @@ def byte_pairs(text: str, vocab_size: int) -> TextTokenizer:
     """
     if not text:
         raise UserError("the text is empty: there is no byte pair to learn")
-    if not 256 <= vocab_size <= 2**24:
-        raise UserError(
-            f"vocab_size is {vocab_size}: it must be from 256, for the single bytes, "
-            f"to {2**24}"
-        )
+    check_vocab_size(vocab_size, least=256)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -143,10 +143,7 @@ def _write_folder(
     folder: Path,
     max_length: int | None,
 ) -> None:
-    """Write tokenized pairs into a folder that appears only when it is complete.
-
-    Raises: UserError if it is there already, can't be written, or no pairs are left.
-    """
+    """Write tokenized pairs into a folder that appears only when it is complete."""
     with new_folder(folder, "TokenizedPairs.build") as draft:
         paths = draft / "src.tokens", draft / "tgt.tokens"
         with paths[0].open("wb") as src, paths[1].open("wb") as tgt:
@@ -161,10 +158,7 @@ def _write_folder(
 
 
 def _read_side(folder: Path, side: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """The memory-mapped tokens and offsets of one side.
-
-    Raises: UserError, OSError or ValueError when they don't fit each other.
-    """
+    """The memory-mapped tokens and offsets of one side."""
     path, offsets_path = folder / f"{side}.tokens", folder / f"{side}.offsets.npy"
     if dtype not in ("uint16", "int32"):
         raise UserError(f"{path.name} has numbers of an unknown type, {dtype!r}")

@@ -176,10 +176,8 @@ def tokenizer_errors(path: Path | str) -> Iterator[None]:
 
 
 def check_ids(tokenizer: Tokenizer, size: int, folder: Path, spare: bool) -> None:
-    """See that a folder's model of `size` tokens has one for each id of its tokenizer,
-    and no others unless it may have `spare` ones.
-
-    Raises: UserError.
+    """Raises: UserError unless a folder's model of `size` tokens has one for each id of
+    its tokenizer, and no others but, if it may have them, `spare` ones.
     """
     ids = {*tokenizer.get_vocab().values(), *tokenizer.encode("a text").ids}
     most = max(ids, default=-1)
@@ -190,10 +188,12 @@ def check_ids(tokenizer: Tokenizer, size: int, folder: Path, spare: bool) -> Non
         )
 
 
-def check_vocab_size(vocab_size: int) -> None:
+def check_vocab_size(vocab_size: int, least: int = 1) -> None:
     """Raises: UserError for a size that no vocabulary can have."""
-    if not 1 <= vocab_size <= 2**24:
-        raise UserError(f"vocab_size is {vocab_size}: it must be from 1 to {2**24}")
+    if not least <= vocab_size <= 2**24:
+        raise UserError(
+            f"vocab_size is {vocab_size}: it must be from {least} to {2**24}"
+        )
 
 
 def check_learned(tokenizer: Tokenizer, vocab_size: int) -> None:

@@ -82,10 +82,7 @@ def save_model(
 
 @contextmanager
 def weights_errors(path: Path) -> Iterator[Path]:
-    """A safetensors file while it is read.
-
-    Raises: UserError when it is missing, damaged, too large or behind a link.
-    """
+    """While a safetensors file is read. Raises: UserError if it is missing or unfit."""
     check_regular(path)
     if not path.exists():
         raise UserError(f"{path} is missing: the checkpoint is incomplete, {ANOTHER}")
@@ -157,10 +154,7 @@ def copy_weights(
     source: Path,
     like: Callable[[Tensor, Tensor], Tensor] = torch.Tensor.to,
 ) -> None:
-    """Copy tensors into the model's parameters by name.
-
-    Raises: UserError as `check_shapes`.
-    """
+    """Copy tensors into parameters by name. Raises: UserError as `check_shapes`."""
     parameters = dict(model.named_parameters())
     check_shapes(parameters, weights, source)
     with torch.no_grad():

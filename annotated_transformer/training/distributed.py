@@ -213,10 +213,7 @@ def shard_like(full: Tensor, like: Tensor) -> Tensor:
 
 
 def lost_partner(error: Exception) -> bool:
-    """Whether an error only says that another process is gone.
-
-    PyTorch's transports word it differently.
-    """
+    """Whether an error only says, in some transport's words, that a process is gone."""
     by_gloo = isinstance(error, RuntimeError) and "gloo" in str(error).lower()
     return by_gloo or isinstance(error, dist.DistError)
 
@@ -238,10 +235,7 @@ def failure_line(error: Exception) -> str:
 
 
 def notify_launcher(error: Exception, line: str) -> None:
-    """Leave the cause where `torchrun` looks for it.
-
-    One line for a user's mistake, the whole trace for a bug.
-    """
+    """Leave the cause where `torchrun` looks for it; of a bug, with the whole trace."""
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not path:
         return

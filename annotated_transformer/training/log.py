@@ -18,6 +18,7 @@ Record = dict[str, Any]
 Report = Callable[[Record], None]
 
 MOST_LOG_BYTES = 2**29  # some three million records
+NO_RECORD = ValueError, LookupError, TypeError, ArithmeticError, RecursionError
 NUMBERS = {"update": ("loss", "lr"), "validation": ("loss",)}  # of a record
 
 
@@ -73,21 +74,14 @@ class Log:
         Raises: UserError that names a line which is no record, or for a file that is
         too large or none.
         """
-        there = os.path.lexists(self.path)
-        *lines, _ = (
-            read_bytes(self.path, MOST_LOG_BYTES).split(b"\n") if there else [b""]
-        )
+        if not os.path.lexists(self.path):
+            return
+        *lines, _ = read_bytes(self.path, MOST_LOG_BYTES).split(b"\n")
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
                 check_record(record)
-            except (
-                ValueError,
-                LookupError,
-                TypeError,
-                ArithmeticError,
-                RecursionError,
-            ):
+            except NO_RECORD:
                 where = f"{self.path}, line {number}: no log record"
                 raise UserError(f"{where}; remove the line to go on") from None
             yield record

@@ -39,10 +39,7 @@ OWN += ["curves.png"]
 
 
 def check_folder(folder: Path) -> None:
-    """See that a run may have this folder.
-
-    Raises: UserError when it has files that a run would not have put there, or links.
-    """
+    """Raises: UserError if a folder holds what no run would put there, or links."""
     check_no_links(*folder.glob("*"))
     if folder.is_dir() and not (folder / "run.json").exists():
         names = [path.name for path in folder.iterdir()]
@@ -52,18 +49,12 @@ def check_folder(folder: Path) -> None:
 
 
 def lock_folder(folder: Path, world: World) -> AbstractContextManager[object]:
-    """While the block runs, no other run writes to the folder.
-
-    Raises: UserError when another run does.
-    """
+    """While the block runs, no other run writes to the folder."""
     return locked(folder) if world.first else nullcontext()
 
 
 def ready_folder(folder: Path, world: World, overwrite: bool) -> None:
-    """See that a run may have this folder, and clear it if that is wanted.
-
-    Raises: UserError as `check_folder` and `lock_folder`.
-    """
+    """See that a run may have this folder, and clear it if that is wanted."""
     check_folder(folder)
     if overwrite and world.first:
         with lock_folder(folder, world):
@@ -280,20 +271,17 @@ def write_final_model(run: Run) -> None:
 
     A kill between the two leaves none: the checkpoints make it again.
     """
-    weights, model = final_weights(run), run.folder / "model"
+    if run.config.select == "average":
+        last = checkpoints(run.folder)[-run.config.keep :]
+        weights = average_weights(map(read_weights, last))
+    else:
+        weights = read_weights(checkpoint_of(run.folder, run.progress.best_step))
+    model = run.folder / "model"
     with new_folder(draft := draft_of(model), "fit") as target:
         write_model(target, weights, run.model.config, run.task.tokenizer)
     if model.exists():
         remove_folder(model)
     give_name(draft, model)
-
-
-def final_weights(run: Run) -> dict[str, torch.Tensor]:
-    """The weights that the model gets at the end."""
-    if run.config.select == "average":
-        last = checkpoints(run.folder)[-run.config.keep :]
-        return average_weights(map(read_weights, last))
-    return read_weights(checkpoint_of(run.folder, run.progress.best_step))
 
 
 def validate(run: Run) -> None:

@@ -65,19 +65,6 @@ class ModelWithLoss(nn.Module):
         return self.loss(self.model, batch)
 
 
-def clipped_adamw(
-    model: nn.Module, peak: float, max_norm: float = 1.0
-) -> torch.optim.AdamW:
-    """AdamW with a weight decay of 0.01, which first clips the gradient to a length."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, weight_decay=0.01)
-
-    def clip(*_: Any) -> None:
-        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-
-    optimizer.register_step_pre_hook(clip)
-    return optimizer
-
-
 class Task:
     """A model and how to train it; a run does the rest.
 
@@ -136,8 +123,18 @@ class Task:
         """Warn if figures say that the model was trained for something else."""
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Of the Adam family: its averages are what a checkpoint stores."""
-        return clipped_adamw(self.model, self.config.peak)
+        """Of the Adam family: its averages are what a checkpoint stores.
+
+        AdamW with a weight decay of 0.01, which first clips the gradient to length 1.
+        """
+        weights = list(self.model.parameters())
+        optimizer = torch.optim.AdamW(weights, self.config.peak, weight_decay=0.01)
+
+        def clip(*_: Any) -> None:
+            nn.utils.clip_grad_norm_(weights, 1.0)
+
+        optimizer.register_step_pre_hook(clip)
+        return optimizer
 
     def schedule(self, step: int) -> float:
         """The learning rate of an update."""
