@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .assertions import Part
+from .parts import Check, Function
 from .verdict import Verdict
 
 LAYER = "d_model h d_ff dropout"
@@ -69,7 +69,7 @@ class Way:
         }
         return ", ".join(words for words, differs in said.items() if differs)
 
-    def call(self, part: Part, *given: Any) -> Any:
+    def call(self, part: Function, *given: Any) -> Any:
         """What the part gives for the book's arguments, in the book's axes."""
         self.calls += 1
         others, named = list[Any](), dict[str, Tensor]()
@@ -125,7 +125,7 @@ class Adapted(nn.Module):
         return self.way.call(self.inner, *(each for each in given if each is not None))
 
 
-def built(name: str, part: Part, sizes: tuple[int | float, ...]) -> Any:
+def built(name: str, part: Function, sizes: tuple[int | float, ...]) -> Any:
     """The part made with sizes under its own names, or else in the book's order."""
     ours = dict(zip(SIZES[name].split(), sizes, strict=True))
     if "h" in ours:
@@ -139,7 +139,7 @@ def built(name: str, part: Part, sizes: tuple[int | float, ...]) -> Any:
     return part(**named) if known and len(named) >= len(sizes) else part(*sizes)
 
 
-def ways(part: Part) -> Iterator[Way]:
+def ways(part: Function) -> Iterator[Way]:
     """All ways that the part's signature allows, the book's own first."""
     called = part.forward if inspect.isclass(part) else part  # type: ignore[attr-defined]
     names = [each for each in inspect.signature(called).parameters if "mask" in each]
@@ -151,7 +151,7 @@ def ways(part: Part) -> Iterator[Way]:
             yield Way(mask, axes, mask_name, causal_name, thrice, second)
 
 
-def adapted(name: str, check: Callable[[Part], Verdict], part: Part) -> Verdict:
+def adapted(name: str, check: Check, part: Function) -> Verdict:
     """The verdict in the first way that passes, or in the one that comes furthest."""
     best, furthest = check(part), 0
     if best or best.departs:

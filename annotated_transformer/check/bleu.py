@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from math import exp, isnan
-from numbers import Real
-from typing import Any
+from math import exp, isclose
 
-from .assertions import Part, Wrong, call, check_of, described, require
+from .assertions import Wrong, reason, require
+from .parts import Part, check_of
 
 # Output, reference and n; the first pairs are plain, the others hold one trap each.
 PAIRS = [
@@ -33,14 +32,14 @@ def clipped_precision(part: Part) -> str:
     for one, other, n in PAIRS:
         output, reference = one.split(), other.split()
         given = list(output), list(reference)
-        found = _number("clipped_precision", part, *given, n)
+        found = float(part.number(*given, n))
         require(
             given == (output, reference),
             "clipped_precision changes the lists that it is given, and the next n "
             "needs them: count in new ones.",
         )
         right = _share(_runs(output, n), _runs(reference, n))
-        if abs(found - right) > 1e-6:
+        if not _same(found, right):
             why = _reason(found, output, reference, n)
             raise Wrong(
                 f"Of “{one}” the precision for n = {n} against “{other}” should be "
@@ -57,9 +56,9 @@ def brevity_penalty(part: Part) -> str:
     length on, below that e^(1 − r/c), and 0 where nothing is written.
     """
     for c, r in ((10, 10), (12, 10), (5, 10), (7, 9), (0, 9)):
-        found = _number("brevity_penalty", part, c, r)
+        found = float(part.number(c, r))
         right = 1.0 if c >= r else exp(1 - r / c) if c else 0.0
-        if abs(found - right) > 1e-6:
+        if not _same(found, right):
             why = _slip(found, c, r)
             raise Wrong(
                 f"For {c} tokens where the reference has {r} the penalty should be "
@@ -68,14 +67,8 @@ def brevity_penalty(part: Part) -> str:
     return "1 from equal length on, and e^(1 − r/c) below"
 
 
-def _number(name: str, part: Part, *arguments: object) -> float:
-    """The number that it returns. Raises: Wrong for anything else."""
-    found: Any = call(name, part, *arguments)
-    require(
-        isinstance(found, Real) and not isnan(found),
-        f"{name} should return one number and returns {described(found)}.",
-    )
-    return float(found)
+def _same(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
 
 
 def _runs(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
@@ -121,7 +114,7 @@ def _reason(found: float, output: list[str], reference: list[str], n: int) -> st
             _runs(output, 1), _runs(reference, 1)
         ),
     }
-    return _first(mistakes, found)
+    return reason(found, mistakes, _same)
 
 
 def _slip(found: float, c: int, r: int) -> str:
@@ -142,10 +135,4 @@ def _slip(found: float, c: int, r: int) -> str:
         "the 1 is missing: e^(1 − r/c)": exp(-r / c),
         "output that is too short isn't punished": 1.0,
     }
-    return _first(mistakes, found)
-
-
-def _first(mistakes: dict[str, float], found: float) -> str:
-    """The words of the first mistake that gives the number."""
-    words = [text for text, value in mistakes.items() if abs(value - found) < 1e-6]
-    return f": {words[0]}" if words else ""
+    return reason(found, mistakes, _same)

@@ -1,6 +1,7 @@
 """The check of `without_heads`, in a small model with random weights."""
 
 import copy
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +10,9 @@ from torch import Tensor
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 from ..translation.heads import without_heads as silent
-from .assertions import Part, call, changed, check_of, close, matrices_of, require
+from .assertions import Wrong, changed, close, reason, require
+from .parts import Part, check_of
+from .weights import draw
 
 PLACES = {
     "encoder": "encoder.layers.{}.self_attention",
@@ -27,9 +30,7 @@ def without_heads(part: Part) -> str:
     """
     config = TransformerConfig(20, 20, N=2, d_model=12, d_ff=16, h=4)
     model = Transformer(config).eval()
-    with torch.no_grad():
-        for weight in matrices_of(model):
-            weight.normal_(std=weight.size(-1) ** -0.5)
+    draw(model)
     kept = copy.deepcopy(model)
     for kind, layer, heads in (
         ("cross", 1, [2]),
@@ -37,7 +38,7 @@ def without_heads(part: Part) -> str:
         ("decoder", 1, [1]),
         ("cross", 0, [0, 2]),
     ):
-        found = call("without_heads", part, model, kind, layer, heads)
+        found = part(model, kind, layer, heads)
         require(
             isinstance(found, torch.nn.Module),
             "It should return a model: the changed copy.",
@@ -50,30 +51,32 @@ def without_heads(part: Part) -> str:
     return "these heads say nothing, and the given model is as it was"
 
 
+def _logits(model: Any) -> Tensor:
+    ids = torch.tensor([[3, 9, 4, 7, 2], [5, 6, 8, 9, 2]])
+    with torch.no_grad():
+        return model.eval()(ids, ids)
+
+
 def _compare(
     found: Any, model: Transformer, kind: str, layer: int, heads: list[int]
 ) -> None:
     """Raises: Wrong unless the model found writes as one with silent heads."""
-    ids = torch.tensor([[3, 9, 4, 7, 2], [5, 6, 8, 9, 2]])
     words = f"With {kind}, layer {layer}, heads {heads}"
-
-    def numbers(other: Any) -> Tensor:
-        with torch.no_grad():
-            return other(ids, ids)
-
-    got = numbers(found.eval())
-    if close(got, numbers(silent(model, kind, layer, heads)), 1e-4):
+    alike = partial(close, tolerance=1e-4)
+    got = _logits(found)
+    if alike(got, _logits(silent(model, kind, layer, heads))):
         return
     require(
-        changed(numbers(model), got),
+        changed(_logits(model), got),
         f"{words} the model writes as before: what is zero?",
     )
-    for mistake, other in _mistakes(model, kind, layer, heads).items():
-        require(not close(got, numbers(other), 1e-4), f"{words}: {mistake}.")
-    require(
-        False,
-        f"{words} the model should write as if these gave zeros, and writes otherwise: "
-        "a head's part of W_O are its d_v columns, from head · d_v on.",
+    mistakes = _mistakes(model, kind, layer, heads)
+    why = reason(got, {text: _logits(each) for text, each in mistakes.items()}, alike)
+    raise Wrong(
+        f"{words}{why}."
+        if why
+        else f"{words} the model should write as if these gave zeros, and writes "
+        "otherwise: a head's part of W_O are its d_v columns, from head · d_v on."
     )
 
 

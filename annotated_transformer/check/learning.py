@@ -7,16 +7,8 @@ from torch import Tensor, nn
 
 from ..model.config import BOS, EOS, PAD
 from ..training.loss import smoothed_cross_entropy as summed
-from .assertions import (
-    Part,
-    Wrong,
-    call,
-    check_of,
-    described,
-    expect,
-    number,
-    require,
-)
+from .assertions import Wrong, expect, require
+from .parts import Part, check_of, described
 
 SMOOTHING = 0.1
 
@@ -38,9 +30,8 @@ def smoothed_cross_entropy(part: Part) -> str:
     logits = 2 * torch.randn(2, 4, 6)
     logits.requires_grad_()
     target = torch.tensor([[3, 4, 5, 2], [5, 2, PAD, PAD]])
-    name = "smoothed_cross_entropy"
-    hard = number(name, part, logits, target, 0.0)
-    smooth = number(name, part, logits, target, SMOOTHING)
+    hard = part.number(logits, target, 0.0)
+    smooth = part.number(logits, target, SMOOTHING)
     require(smooth.requires_grad, "The loss has no gradient: return it as a tensor.")
     _losses(hard.detach(), smooth.detach(), logits.detach(), target)
     return "ε/(V − 1) on each wrong token, and padding doesn't count"
@@ -117,7 +108,7 @@ def training_step(part: Part) -> str:
     optimizer = _Descent(model)
     tgt = torch.tensor([[BOS, 5, 4, 3, EOS], [BOS, 3, 6, EOS, PAD]])
     start = model.table.detach().clone()
-    loss = number("training_step", part, model, optimizer, src, tgt).detach()
+    loss = part.number(model, optimizer, src, tgt).detach()
     require(model.read.numel(), "The model is never called: model(src, tgt[:, :-1]).")
     _right_targets(loss, start, model.read, tgt)
     first = start - _gradient(start, tgt)
@@ -126,7 +117,7 @@ def training_step(part: Part) -> str:
         "optimizer.zero_grad(), loss.backward(), optimizer.step(), in this order."
     )
     expect(model.table.detach(), first, sentence)
-    call("training_step", part, model, optimizer, src, tgt)
+    part(model, optimizer, src, tgt)
     second = first - _gradient(first, tgt)
     sentence = (
         "The second step goes otherwise: call optimizer.zero_grad() in each, or the "
@@ -217,7 +208,7 @@ def greedy_search(part: Part) -> str:
     """
     answers = {3: [5, 4, EOS], 4: [6, EOS], 5: [3, 3, 6, 5, EOS]}
     src = torch.tensor([[3, 6, EOS], [4, EOS, PAD], [5, 3, EOS]])
-    found = _rows(call("greedy_search", part, _Scripted(answers, 40), src, 12))
+    found = _rows(part(_Scripted(answers, 40), src, 12))
     right = [row[:-1] for row in answers.values()]
     require(
         found == right,
@@ -225,7 +216,7 @@ def greedy_search(part: Part) -> str:
         "what was written for each source.",
     )
     endless = _Scripted({3: [5] * 60}, 50)
-    written = _rows(call("greedy_search", part, endless, src[:1], 6))
+    written = _rows(part(endless, src[:1], 6))
     require(
         [len(row) for row in written] in ([5], [6]),
         f"With a max_length of 6 and no end token it should write 6 tokens and writes "

@@ -9,7 +9,8 @@ from random import Random
 from ..data.phrasebook import SPLITS
 from ..data.phrasebook_patterns import PATTERNS, Pattern, Phrase
 from ..data.phrasebook_slots import CITIES
-from .assertions import Part, Wrong, call, check_of, described, require
+from .assertions import Wrong, require
+from .parts import Part, check_of, described
 
 DATES = [date(1900, 1, 1) + timedelta(days=4 * n) for n in range(16_000)]
 SHARE = 1 / 32
@@ -51,7 +52,7 @@ def split_of(part: Part) -> str:
 
 def _split(part: Part, phrase: Phrase) -> str:
     """The split of a phrase. Raises: Wrong for anything that is none."""
-    found = call("split_of", part, phrase)
+    found = part(phrase)
     require(
         isinstance(found, str) and found in SPLITS,
         f"split_of should return 'train', 'val' or 'test' and returns "
@@ -67,7 +68,7 @@ def _wordings(name: str) -> list[Pattern]:
 
 def _with_other_salt(part: Part, phrases: list[Phrase]) -> list[str]:
     """The splits where the reader's `hash` starts from another number."""
-    names = getattr(unwrap(part), "__globals__", {})
+    names = getattr(unwrap(part.function), "__globals__", {})
     if "hash" in names:  # one of their own
         return [_split(part, each) for each in phrases]
     names["hash"] = lambda value: hash(("another process", value))

@@ -5,7 +5,8 @@ from typing import Any
 
 from ..translation.parsing import linearise as right_row
 from ..translation.trees import Tree, read_trees
-from .assertions import Part, Wrong, call, check_of, described
+from .assertions import Wrong, reason
+from .parts import Part, check_of, described
 
 TREES = """
 (NP (DT the) (JJ red) (NN cat))
@@ -24,7 +25,7 @@ def linearise(part: Part) -> str:
     bracket around everything, gives its children's tokens alone.
     """
     for tree in read_trees(TREES):
-        found = call("linearise", part, tree)
+        found = part(tree)
         if not isinstance(found, list) or not all(
             isinstance(each, str) for each in found
         ):
@@ -123,5 +124,5 @@ def _reason(found: list[str], tree: Tree) -> str:
     """What gives the row that was found, of the usual mistakes."""
     if not found:
         return ": leave out the bracket of TOP, not what is inside"
-    words = (each for each, other in MISTAKES.items() if _row(tree, **other) == found)
-    return f": {text}" if (text := next(words, "")) else ""
+    rows = {text: _row(tree, **other) for text, other in MISTAKES.items()}
+    return reason(found, rows)

@@ -6,25 +6,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from .assertions import (
-    Part,
-    call,
-    changed,
-    check_of,
-    close,
-    depart,
-    expect,
-    matrices_of,
-    new_part,
-    output,
-    require,
-    require_gradients,
-    silence,
-    size_of,
-)
-from .probes import Forward, Inside, Probe, normalised, without
-from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding
+from .assertions import changed, close, expect, require
+from .inside import Inside
+from .parts import Forward, Part, check_of, depart
+from .probes import Probe, normalised
+from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding, vectors
 from .sublayers import UNSCALED
+from .weights import matrices_of, require_gradients, silence, size_of, without
 
 VOCAB = 23  # enough for ids of their own at each position
 SOURCE = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 3, 2]])
@@ -41,12 +29,13 @@ def transformer(part: Part) -> str:
 
     def made(N: int = 1, vocab_size: int = VOCAB, **sizes: int | float) -> nn.Module:
         others = (SIZES | sizes).values()
-        return new_part("Transformer", part, vocab_size, N, D_MODEL, *others)
+        return part.module(vocab_size, N, D_MODEL, *others)
 
     module = made()
+    whole = Part("forward", module)
 
     def forward(src: Tensor, tgt: Tensor) -> Tensor:
-        return output("forward", module, src, tgt, shape=(*tgt.shape, VOCAB))
+        return whole.tensor(src, tgt, shape=(*tgt.shape, VOCAB))
 
     before = forward(SOURCE, TARGET)
     if close(before.exp().sum(-1), torch.ones(TARGET.shape), 1e-4):
@@ -58,7 +47,7 @@ def transformer(part: Part) -> str:
     _source_seen(forward, before)
     require_gradients(module, before)
     _sizes(module, made(vocab_size=VOCAB + 1), made(N=2))
-    call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
+    whole(SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
     # As the reader's class draws it; `made` has drawn its own.
     drawn = Inside.of(part(VOCAB, 1, D_MODEL, *SIZES.values()).eval(), VOCAB)
     _embedded(made(), drawn.table.std().item())
@@ -71,9 +60,9 @@ def _stacks(made: Callable[..., nn.Module]) -> None:
     encoder = _encoder_inside(made())
     if encoder.weights:
         encoding(encoder.forward)
-        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1, stack=True)
+        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), stack=True)
     decoding(_decoder_inside(made()).forward)
-    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2, stack=True)
+    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), stack=True)
 
 
 def _sizes(module: nn.Module, wider: nn.Module, deeper: nn.Module) -> None:
@@ -122,10 +111,9 @@ def _embedded(module: nn.Module, spread: float) -> None:
         inside.scale = math.sqrt(D_MODEL)
     with without(inside.others):
         logits = inside.run(SOURCE, TARGET)
-        memory = inside.memory(SOURCE, TARGET)
         _vectors("target", TARGET, inside.read(logits), inside)
-        if memory is not None:
-            _vectors("source", SOURCE, memory, inside)
+        if inside.last is not None:
+            _vectors("source", SOURCE, inside.memory(SOURCE, TARGET), inside)
     module.train()
     with without(inside.others):
         _embedding_dropout(inside)
@@ -168,7 +156,7 @@ def _embedding_dropout(inside: Inside) -> None:
 
 def _encoder_inside(module: nn.Module) -> Probe:
     inside = Inside.of(module, VOCAB)
-    return Probe(module, inside.encode, inside.encoder())
+    return Probe(module, inside.encode, inside.encoder(), vectors(1))
 
 
 def _decoder_inside(module: nn.Module) -> Probe:
@@ -179,4 +167,4 @@ def _decoder_inside(module: nn.Module) -> Probe:
     with torch.no_grad():
         for weight in inside.others:
             weight.mul_(id(weight) not in encoder)
-    return Probe(module, inside.decode, rest)
+    return Probe(module, inside.decode, rest, vectors(2))
