@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..model.attention import causal_mask
 from .parts import Check, Function
 from .verdict import Verdict
 
@@ -46,6 +47,10 @@ MASKS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] 
 }
 
 
+def _is_mask(given: object) -> bool:
+    return isinstance(given, Tensor) and given.dtype == torch.bool
+
+
 @dataclass
 class Way:
     """A way to call: what differs from the book's, and how far a check came with it."""
@@ -72,24 +77,20 @@ class Way:
     def call(self, part: Function, *given: Any) -> Any:
         """What the part gives for the book's arguments, in the book's axes."""
         self.calls += 1
-        others, named = list[Any](), dict[str, Tensor]()
         theirs, _ = MASKS[self.mask]
-        for each in given:
-            if isinstance(each, Tensor) and each.dtype == torch.bool:
-                mask = theirs(each)
-                for _ in range(self.axes):
-                    mask = mask[:, 0]
-                named[self.mask_name] = mask
-            else:
-                others.append(self.turned(each))
+        others = [self.turned(each) for each in given if not _is_mask(each)]
+        named = dict[str, Tensor]()
+        for mask in filter(_is_mask, given):
+            for _ in range(self.axes):
+                mask = mask[:, 0]
+            named[self.mask_name] = theirs(mask)
         if self.causal_name:
-            n = given[0].size(1)
-            causal = torch.ones(n, n, dtype=torch.bool).tril()
-            named[self.causal_name] = theirs(causal)
+            named[self.causal_name] = theirs(causal_mask(given[0].size(1)))
         if self.thrice:
             others.append(others[-1])
-        last = [named.pop("")] if "" in named else []
-        found = part(*others, *last, **named)
+        if "" in named:
+            others.append(named.pop(""))
+        found = part(*others, **named)
         found = found[0] if isinstance(found, tuple) and self.batch_second else found
         return self.turned(found)
 
@@ -102,8 +103,8 @@ class Way:
             return given
         if isinstance(given, nn.Module):
             return Adapted(given, Way(batch_second=True))
-        turns = isinstance(given, Tensor) and given.dim() > 1
-        return given.transpose(0, 1) if turns and given.dtype != torch.bool else given
+        turns = isinstance(given, Tensor) and given.dim() > 1 and not _is_mask(given)
+        return given.transpose(0, 1) if turns else given
 
     def read(self, mask: Any) -> Any:
         """A mask that the part made, as the book has it."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+Forward = Callable[..., Tensor]
 TOLERANCE = 2e-5  # of float32: what differs by less is the same
 
 
@@ -67,26 +68,20 @@ def expect(
     mistakes: dict[str, Tensor] | None = None,
     tolerance: float = 1e-4,
 ) -> None:
-    """Compare what was found with what is right.
+    """Raises: Wrong with both unless what was found is right.
 
-    Raises: Wrong with both, and with the sentence of the first mistake that gives what
-    was found, or else with the one for all others.
+    It says the sentence, or of mistakes the first one that gives what was found.
     """
     if close(found, right, tolerance):
         return
     for mistake, numbers in (mistakes or {}).items():
         if close(found, numbers, tolerance):
-            sentence = mistake
-            break
+            raise Wrong(mistake, side_by_side(right, found))
     raise Wrong(sentence, side_by_side(right, found))
 
 
 def expect_touched(
-    forward: Callable[[Tensor], Tensor],
-    given: Tensor,
-    position: int,
-    wanted: Sequence[int],
-    hint: str,
+    forward: Forward, given: Tensor, position: int, wanted: Sequence[int], hint: str
 ) -> None:
     """Raises: Wrong, with a row of 1s at the positions that change, for other ones."""
     before = forward(given)
@@ -101,11 +96,11 @@ def expect_touched(
 
 
 def expect_masked(
-    forward: Callable[[Tensor], Tensor], given: Tensor, mask: str, own: bool = False
+    forward: Forward, given: Tensor, mask: str, own: bool = False
 ) -> None:
-    """Call forward with other first and last vectors; its mask hides the last.
+    """Raises: Wrong unless the mask in forward hides the last position, and no other.
 
-    Raises: Wrong for a mask without its effect, apart from a vector's own position.
+    With `own`, a vector may still change the output at its own position.
     """
     before = forward(given)
     hidden, seen = (

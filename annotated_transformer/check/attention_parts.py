@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from ..model.attention import attention as reference
 from .assertions import Wrong, close, expect, expect_masked, expect_touched, require
-from .parts import Forward, Part, check_of, forward_of
+from .parts import Part, check_of, forward_of
 from .weights import fill_matrices, matrices_of, require_gradients, size_of
 
 
@@ -174,7 +175,7 @@ def multi_head_attention(part: Part) -> str:
     return "the heads are apart, scaled by √d_k, and joined by W_O"
 
 
-def _averages(forward: Forward, x: Tensor, memory: Tensor) -> None:
+def _averages(forward: Callable[..., Tensor], x: Tensor, memory: Tensor) -> None:
     """Copies of one key and value answer as one does, however many queries ask."""
     one = memory[:, :1]
     alone = torch.cat([forward(x[:, [i]], one) for i in range(5)], 1)

@@ -31,9 +31,7 @@ def shift_and_pad(part: Part) -> str:
             "reads them again: make new lists, `[1, *row[:-1]]`.",
         )
         src, tgt_in, tgt_out = _matrices(found)
-        sources, targets = (
-            [list(row) for row in side] for side in zip(*some, strict=True)
-        )
+        sources, targets = map(list, zip(*some, strict=True))
         _compare("src", src, _padded(sources), _unlike(sources), some)
         _compare("tgt_out", tgt_out, _padded(targets), _unlike(targets), some)
         read = _padded([[BOS, *row[:-1]] for row in targets])

@@ -19,6 +19,13 @@ PLACES = {
     "decoder": "decoder.layers.{}.self_attention",
     "cross": "decoder.layers.{}.source_attention",
 }
+Choice = tuple[str, int, list[int]]  # kind, layer and heads
+CHOICES: list[Choice] = [
+    ("cross", 1, [2]),
+    ("encoder", 0, [3]),
+    ("decoder", 1, [1]),
+    ("cross", 0, [0, 2]),
+]
 
 
 @check_of("without_heads")
@@ -32,13 +39,8 @@ def without_heads(part: Part) -> str:
     model = Transformer(config).eval()
     draw(model)
     kept = copy.deepcopy(model)
-    for kind, layer, heads in (
-        ("cross", 1, [2]),
-        ("encoder", 0, [3]),
-        ("decoder", 1, [1]),
-        ("cross", 0, [0, 2]),
-    ):
-        found = part(model, kind, layer, heads)
+    for which in CHOICES:
+        found = part(model, *which)
         require(
             isinstance(found, torch.nn.Module),
             "It should return a model: the changed copy.",
@@ -47,7 +49,7 @@ def without_heads(part: Part) -> str:
             all(map(torch.equal, model.parameters(), kept.parameters())),
             "The given model has changed, too: change a deepcopy and return it.",
         )
-        _compare(found, kept, kind, layer, heads)
+        _compare(found, kept, which)
     return "these heads say nothing, and the given model is as it was"
 
 
@@ -57,27 +59,23 @@ def _logits(model: Any) -> Tensor:
         return model.eval()(ids, ids)
 
 
-def _compare(
-    found: Any, model: Transformer, kind: str, layer: int, heads: list[int]
-) -> None:
+def _compare(found: Any, model: Transformer, which: Choice) -> None:
     """Raises: Wrong unless the model found writes as one with silent heads."""
-    words = f"With {kind}, layer {layer}, heads {heads}"
     alike = partial(close, tolerance=1e-4)
     got = _logits(found)
-    if alike(got, _logits(silent(model, kind, layer, heads))):
+    if alike(got, _logits(silent(model, *which))):
         return
+    words = "With {}, layer {}, heads {}".format(*which)
     require(
         changed(_logits(model), got),
         f"{words} the model writes as before: what is zero?",
     )
-    mistakes = _mistakes(model, kind, layer, heads)
-    why = reason(got, {text: _logits(each) for text, each in mistakes.items()}, alike)
-    raise Wrong(
-        f"{words}{why}."
-        if why
-        else f"{words} the model should write as if these gave zeros, and writes "
-        "otherwise: a head's part of W_O are its d_v columns, from head · d_v on."
+    logits = {text: _logits(each) for text, each in _mistakes(model, *which).items()}
+    general = (
+        " the model should write as if these gave zeros, and writes otherwise: a "
+        "head's part of W_O are its d_v columns, from head · d_v on"
     )
+    raise Wrong(f"{words}{reason(got, logits, alike) or general}.")
 
 
 def _mistakes(
@@ -86,10 +84,9 @@ def _mistakes(
     """What is silent in which mistake."""
     d_v = model.config.d_v
     rows = copy.deepcopy(model)
-    weight = rows.get_parameter(f"{PLACES[kind].format(layer)}.W_O.weight")
-    with torch.no_grad():
-        for head in heads:
-            weight[head * d_v : (head + 1) * d_v] = 0
+    weight = rows.get_parameter(f"{PLACES[kind].format(layer)}.W_O.weight").detach()
+    for head in heads:
+        weight[head * d_v : (head + 1) * d_v] = 0
     return {
         "outputs of W_O are zero, not a head's inputs: nn.Linear keeps the transpose, "
         "so a head has columns, weight[:, …]": rows,

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from ..model.config import BOS, EOS, PAD
 from ..training.loss import smoothed_cross_entropy as summed
@@ -33,14 +34,8 @@ def smoothed_cross_entropy(part: Part) -> str:
     hard = part.number(logits, target, 0.0)
     smooth = part.number(logits, target, SMOOTHING)
     require(smooth.requires_grad, "The loss has no gradient: return it as a tensor.")
-    _losses(hard.detach(), smooth.detach(), logits.detach(), target)
-    return "ε/(V − 1) on each wrong token, and padding doesn't count"
-
-
-def _losses(hard: Tensor, smooth: Tensor, logits: Tensor, target: Tensor) -> None:
-    """Without smoothing, and with it."""
-    each = -logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
-    real = target != PAD
+    hard, smooth, logits = hard.detach(), smooth.detach(), logits.detach()
+    each, real = cross_entropy(logits.mT, target, reduction="none"), target != PAD
     mistakes = {
         "Padding counts: leave out positions where the target is 0.": each.mean(),
         "That is the sum over tokens: divide by the number of real ones.": (
@@ -51,9 +46,7 @@ def _losses(hard: Tensor, smooth: Tensor, logits: Tensor, target: Tensor) -> Non
         "Without smoothing the loss should be the mean of −log p over real tokens."
     )
     expect(hard, each[real].mean(), sentence, mistakes)
-    pytorchs = nn.functional.cross_entropy(
-        logits[real], target[real], label_smoothing=SMOOTHING
-    )
+    pytorchs = cross_entropy(logits[real], target[real], label_smoothing=SMOOTHING)
     mistakes = {
         "Smoothing changes nothing: the right token should have 1 − ε.": hard,
         "ε is spread over all V tokens, as PyTorch's label_smoothing does; in this "
@@ -64,6 +57,7 @@ def _losses(hard: Tensor, smooth: Tensor, logits: Tensor, target: Tensor) -> Non
         "ε / (V − 1)."
     )
     expect(smooth, _mean(logits, target), sentence, mistakes)
+    return "ε/(V − 1) on each wrong token, and padding doesn't count"
 
 
 class _Table(nn.Module):

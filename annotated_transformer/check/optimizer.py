@@ -11,11 +11,6 @@ from .parts import Part, check_of, described
 BETA_1, BETA_2, EPS, RATE = 0.9, 0.98, 1e-9, 0.1
 
 
-def _average(old: Tensor, new: Tensor, beta: float) -> Tensor:
-    """A running average, one update later."""
-    return beta * old + (1 - beta) * new
-
-
 @check_of("adam_step")
 def adam_step(part: Part) -> str:
     """`adam_step(w, gradient, m, v, t, rate, beta_1=0.9, beta_2=0.98, eps=1e-9)`.
@@ -29,7 +24,7 @@ def adam_step(part: Part) -> str:
     m, v = torch.zeros_like(w), torch.zeros_like(w)
     for g in gradients:
         old = m, v
-        m, v = _average(m, g, BETA_1), _average(v, g**2, BETA_2)
+        m, v = m.lerp(g, 1 - BETA_1), v.lerp(g**2, 1 - BETA_2)
     given = (each.clone() for each in (w, g, *old))
     new_w, new_m, new_v = _three(part(*given, 3, RATE), w)
     back = "comes back corrected; return the plain average, and correct it in the step."
@@ -39,7 +34,7 @@ def adam_step(part: Part) -> str:
     mistakes = {
         f"v {back}": v / (1 - BETA_2**3),
         "v averages the gradient; it should be its square.": (
-            _average(old[1], g, BETA_2)
+            old[1].lerp(g, 1 - BETA_2)
         ),
     }
     sentence = "v should be β_2 v + (1 − β_2) · gradient²."

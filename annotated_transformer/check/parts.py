@@ -13,11 +13,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from .assertions import Wrong, require
+from .assertions import Forward, Wrong, require
 from .verdict import NOT_YET, Verdict
 from .weights import draw
 
-Forward = Callable[..., Tensor]
 Function = Callable[..., Any]  # the reader's, or a class
 Check = Callable[[Function], Verdict]
 PACKAGE = Path(__file__).parent
@@ -61,9 +60,7 @@ class Part:
         return f"{self.name}({', '.join(map(described, arguments))})"
 
     def __call__(self, *arguments: object) -> Any:
-        """What the reader's function returns.
-
-        Raises: Wrong for an error in it, or when it returns nothing;
+        """Raises: Wrong for an error in it, or when it returns nothing;
         NotImplementedError if that is all it does.
         """
         words = self.words(arguments)
@@ -77,7 +74,7 @@ class Part:
         return found
 
     def tensor(self, *arguments: object, shape: tuple[int, ...]) -> Tensor:
-        """The tensor that it returns, alone or before others, seen to have a shape.
+        """The tensor that it returns, alone or before others.
 
         Raises: Wrong for another shape, for NaN, or for no tensor at all.
         """
@@ -97,10 +94,7 @@ class Part:
         return cast(Tensor, found)
 
     def number(self, *arguments: object) -> Tensor:
-        """The one number that it returns, without axes.
-
-        Raises: Wrong for anything else.
-        """
+        """The one number that it returns. Raises: Wrong for anything else."""
         found = self(*arguments)
         plain = isinstance(found, Real) and not isnan(found)
         value = torch.tensor(float(found)) if plain else found

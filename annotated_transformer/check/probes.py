@@ -3,6 +3,7 @@
 Names tell nothing here: a sub-layer is found by what is lost without its weights.
 """
 
+import math
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ from itertools import permutations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .assertions import changed, close, disturb, expect, require
-from .parts import Forward
+from .assertions import Forward, changed, close, disturb, expect, require
+from .parts import depart
 from .weights import Weights, needed, without
 
 SELF, SOURCE, NETWORK = "self-attention", "source attention", "feed-forward"
@@ -41,6 +42,53 @@ class Probe:
     def drops(self) -> bool:
         """Whether it gives something else each time."""
         return not close(self.output(), self.output(), 1e-3)
+
+    def check_norms(self, stack: bool) -> None:
+        """Name departures of its norms, and give its inputs the size that they leave.
+
+        Raises: Wrong for vectors that leave without any norm.
+        """
+        found, d_model = self.output(), self.inputs[0].size(-1)
+        size = math.sqrt((d_model - 1) / d_model)
+        ends = close(found, normalised(found), 1e-2)
+        unbiased = not ends and close(found, size * normalised(found), 1e-2)
+        if unbiased:
+            depart("the norm's standard deviation is PyTorch's std, with d_model − 1")
+        if self.is_pre_norm():
+            self.chains = not (ends or unbiased)
+            depart(
+                "pre-norm, x + sublayer(norm(x)), as GPT-2 has it; the paper's norm "
+                "comes after the sum (post-norm)"
+                + ", and no norm at the stack's end"
+                * (stack and self.chains)
+            )
+        elif not unbiased:
+            sentence = (
+                "Each position should leave with mean 0 and variance 1, but the first "
+                f"has {found[0, 0].mean():.2f} and "
+                f"{found[0, 0].var(unbiased=False):.2f}: the paper's norm comes after "
+                "the sum (post-norm), not before the sub-layer."
+            )
+            expect(found, normalised(found), sentence, tolerance=1e-2)
+        if unbiased:
+            self.inputs = [size * each for each in self.inputs]
+
+    def is_pre_norm(self) -> bool:
+        """Whether sub-layers read what is normalised, and x goes by them as it is.
+
+        Then what they add doesn't grow with x, and is lost beside a large one; and it
+        shrinks with their weights, as what a norm of their output gave wouldn't.
+        """
+        x, *memory = self.inputs
+        far = self.forward(1e4 * x, *memory)
+        if not close(normalised(far), normalised(x), 1e-2):
+            return False
+        with without(self.weights):
+            alone = self.output()
+        added = (self.output() - alone).norm()
+        with without(self.weights, keep=0.3):
+            less = (self.output() - alone).norm()
+        return bool(less < 0.5 * added)
 
     def alone(self, name: str) -> AbstractContextManager[None]:
         """A while in which of all sub-layers this one works."""
@@ -84,21 +132,20 @@ class Probe:
         )
         self.sublayers = found
 
+    def one_by_one(self, order: Iterable[str]) -> Tensor:
+        """What its sub-layers give one after the other, in some order."""
+        y, *memory = self.inputs
+        for name in order:
+            with self.alone(name):
+                y = self.forward(y, *memory)
+        return y
+
     def check_order(self) -> None:
         """Raises: Wrong unless all sub-layers do together what they do one by one."""
-        x, *memory = self.inputs
-
-        def one_by_one(order: Iterable[str]) -> Tensor:
-            y = x
-            for name in order:
-                with self.alone(name):
-                    y = self.forward(y, *memory)
-            return y
-
         paper = ", ".join(self.sublayers)
         mistakes = {
             f"The order is {', '.join(order)}; in the paper it is {paper}.": (
-                one_by_one(order)
+                self.one_by_one(order)
             )
             for order in permutations(self.sublayers)
         }
@@ -106,5 +153,5 @@ class Probe:
             "Together the sub-layers give other numbers than one after the other, "
             f"{paper}: each should read, and add to, what the one before it gave."
         )
-        right = one_by_one(self.sublayers)
+        right = self.one_by_one(self.sublayers)
         expect(self.output(), right, sentence, mistakes, tolerance=1e-3)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .assertions import (
+    Forward,
     changed,
     close,
     disturb,
@@ -14,8 +15,7 @@ from .assertions import (
     expect_touched,
     require,
 )
-from .norms import check_norms
-from .parts import Forward, Part, check_of, forward_of
+from .parts import Part, check_of, forward_of
 from .probes import SELF, Probe, normalised
 from .weights import matrices_of, require_gradients, silence, size_of, without
 
@@ -49,7 +49,7 @@ def _hiding(position: int) -> Tensor:
 def check_layer(build: Build, stack: bool = False) -> Probe:
     """Its norms, sizes, residuals and order; the layer, with its sub-layers found."""
     probe = build()
-    check_norms(probe, stack)
+    probe.check_norms(stack)
     wider = build(d_ff=SIZES["d_ff"] + 1)
     require(
         size_of(wider.weights) > size_of(probe.weights),
@@ -216,20 +216,19 @@ def _stack(part: Part, seen: Callable[[Forward], None], kinds: int) -> None:
 
 def _chained(one: Probe, two: Probe) -> None:
     """Raises: Wrong unless two layers do what one does, and then the other."""
-    x, *memory = two.inputs
     names = {name for name, _ in one.module.named_parameters()}
     ids = {id(p) for name, p in two.module.named_parameters() if name not in names}
     silence(two.module)
-    second = [weight for weight in two.weights if id(weight) in ids]
-    first = [weight for weight in two.weights if id(weight) not in ids]
-    if not second or not first:  # weights of all layers in one tensor
+    two.sublayers = {
+        "first": [weight for weight in two.weights if id(weight) not in ids],
+        "last": [weight for weight in two.weights if id(weight) in ids],
+    }
+    if not all(two.sublayers.values()):  # weights of all layers in one tensor
         return
-    with without(second):
-        y = two.forward(x, *memory)
-    with without(first):
-        right = two.forward(y, *memory)
+    right, (x, *memory) = two.one_by_one(["first", "last"]), two.inputs
+    with two.alone("last"):
         require(
-            not memory or changed(right, two.forward(y, disturb(memory[0], 3))),
+            not memory or changed(two.output(), two.forward(x, disturb(memory[0], 3))),
             "The last layer doesn't see the memory: hand each layer the encoder's "
             "output.",
         )
