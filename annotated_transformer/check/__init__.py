@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """The checks are imported, and PyTorch with them, when one is asked for."""
-    checks = vars(import_module(f"{__name__}.checks"))
-    if name.startswith("_") or name not in checks:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return checks[name]
+    return getattr(import_module(f"{__name__}.checks"), name)
 
 
 def __dir__() -> list[str]:
-    checks = vars(import_module(f"{__name__}.checks"))
-    return sorted({*globals(), *(name for name in checks if name[0] != "_")})
+    return sorted({*globals(), *dir(import_module(f"{__name__}.checks"))})

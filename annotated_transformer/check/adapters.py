@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .assertions import Part
+from ..model.attention import causal_mask
+from .parts import Check, Function
 from .verdict import Verdict
 
 LAYER = "d_model h d_ff dropout"
@@ -46,6 +47,10 @@ MASKS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] 
 }
 
 
+def _is_mask(given: object) -> bool:
+    return isinstance(given, Tensor) and given.dtype == torch.bool
+
+
 @dataclass
 class Way:
     """A way to call: what differs from the book's, and how far a check came with it."""
@@ -69,27 +74,23 @@ class Way:
         }
         return ", ".join(words for words, differs in said.items() if differs)
 
-    def call(self, part: Part, *given: Any) -> Any:
+    def call(self, part: Function, *given: Any) -> Any:
         """What the part gives for the book's arguments, in the book's axes."""
         self.calls += 1
-        others, named = list[Any](), dict[str, Tensor]()
         theirs, _ = MASKS[self.mask]
-        for each in given:
-            if isinstance(each, Tensor) and each.dtype == torch.bool:
-                mask = theirs(each)
-                for _ in range(self.axes):
-                    mask = mask[:, 0]
-                named[self.mask_name] = mask
-            else:
-                others.append(self.turned(each))
+        others = [self.turned(each) for each in given if not _is_mask(each)]
+        named = dict[str, Tensor]()
+        for mask in filter(_is_mask, given):
+            for _ in range(self.axes):
+                mask = mask[:, 0]
+            named[self.mask_name] = theirs(mask)
         if self.causal_name:
-            n = given[0].size(1)
-            causal = torch.ones(n, n, dtype=torch.bool).tril()
-            named[self.causal_name] = theirs(causal)
+            named[self.causal_name] = theirs(causal_mask(given[0].size(1)))
         if self.thrice:
             others.append(others[-1])
-        last = [named.pop("")] if "" in named else []
-        found = part(*others, *last, **named)
+        if "" in named:
+            others.append(named.pop(""))
+        found = part(*others, **named)
         found = found[0] if isinstance(found, tuple) and self.batch_second else found
         return self.turned(found)
 
@@ -102,8 +103,8 @@ class Way:
             return given
         if isinstance(given, nn.Module):
             return Adapted(given, Way(batch_second=True))
-        turns = isinstance(given, Tensor) and given.dim() > 1
-        return given.transpose(0, 1) if turns and given.dtype != torch.bool else given
+        turns = isinstance(given, Tensor) and given.dim() > 1 and not _is_mask(given)
+        return given.transpose(0, 1) if turns else given
 
     def read(self, mask: Any) -> Any:
         """A mask that the part made, as the book has it."""
@@ -125,7 +126,7 @@ class Adapted(nn.Module):
         return self.way.call(self.inner, *(each for each in given if each is not None))
 
 
-def built(name: str, part: Part, sizes: tuple[int | float, ...]) -> Any:
+def built(name: str, part: Function, sizes: tuple[int | float, ...]) -> Any:
     """The part made with sizes under its own names, or else in the book's order."""
     ours = dict(zip(SIZES[name].split(), sizes, strict=True))
     if "h" in ours:
@@ -139,7 +140,7 @@ def built(name: str, part: Part, sizes: tuple[int | float, ...]) -> Any:
     return part(**named) if known and len(named) >= len(sizes) else part(*sizes)
 
 
-def ways(part: Part) -> Iterator[Way]:
+def ways(part: Function) -> Iterator[Way]:
     """All ways that the part's signature allows, the book's own first."""
     called = part.forward if inspect.isclass(part) else part  # type: ignore[attr-defined]
     names = [each for each in inspect.signature(called).parameters if "mask" in each]
@@ -151,7 +152,7 @@ def ways(part: Part) -> Iterator[Way]:
             yield Way(mask, axes, mask_name, causal_name, thrice, second)
 
 
-def adapted(name: str, check: Callable[[Part], Verdict], part: Part) -> Verdict:
+def adapted(name: str, check: Check, part: Function) -> Verdict:
     """The verdict in the first way that passes, or in the one that comes furthest."""
     best, furthest = check(part), 0
     if best or best.departs:

@@ -2,31 +2,16 @@
 
 import copy
 import math
+from collections.abc import Callable
 from typing import cast
 
 import torch
 from torch import Tensor
 
 from ..model.attention import attention as reference
-from .assertions import (
-    Part,
-    Wrong,
-    call,
-    check_of,
-    close,
-    expect,
-    expect_masked,
-    expect_touched,
-    fill_matrices,
-    forward_of,
-    matrices_of,
-    new_part,
-    output,
-    require,
-    require_gradients,
-    size_of,
-)
-from .probes import Forward
+from .assertions import Wrong, close, expect, expect_masked, expect_touched, require
+from .parts import Part, check_of, forward_of
+from .weights import fill_matrices, matrices_of, require_gradients, size_of
 
 
 @check_of("attention")
@@ -38,10 +23,10 @@ def attention(part: Part) -> str:
     """
     query, key = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
     value, one_hot = torch.randn(2, 5, 6), torch.eye(5).expand(2, 5, 5)
-    found = output("attention", part, query, key, value, shape=(2, 3, 6))
+    found = part.tensor(query, key, value, shape=(2, 3, 6))
     # With the unit vectors as values, what comes out are the weights.
-    weights = output("attention", part, query, key, one_hot, shape=(2, 3, 5))
-    again = output("attention", part, query, key, one_hot, shape=(2, 3, 5))
+    weights = part.tensor(query, key, one_hot, shape=(2, 3, 5))
+    again = part.tensor(query, key, one_hot, shape=(2, 3, 5))
     require(
         close(weights, again),
         "Asked twice, it gives other weights: leave dropout out of it. The paper drops "
@@ -51,7 +36,7 @@ def attention(part: Part) -> str:
     sentence = "The weights are right, but the output isn't `weights @ value`."
     expect(found, weights @ value, sentence)
     mask = torch.arange(5) < torch.tensor([3, 4])[:, None, None]
-    masked = output("attention", part, query, key, one_hot, mask, shape=(2, 3, 5))
+    masked = part.tensor(query, key, one_hot, mask, shape=(2, 3, 5))
     _weights(masked, query, key, mask)
     _heads_and_second_output(part)
     return "scaled, masked before the softmax, and each row sums to one"
@@ -93,11 +78,10 @@ def _heads_and_second_output(part: Part) -> None:
     mask = (torch.arange(5) < torch.tensor([3, 5])[:, None])[:, None, None]
     right, weights = reference(query, key, value, mask)
     arguments = query, key, value, mask
-    found = output("attention", part, *arguments, shape=(2, 3, 2, 4))
-    expect(
-        found, right, "With four axes the numbers are wrong: transpose the last two."
-    )
-    both = call("attention", part, *arguments)
+    found = part.tensor(*arguments, shape=(2, 3, 2, 4))
+    sentence = "With four axes the numbers are wrong: transpose the last two."
+    expect(found, right, sentence)
+    both = part(*arguments)
     if isinstance(both, tuple):
         require(
             len(both) == 2 and isinstance(both[1], Tensor) and close(both[1], weights),
@@ -105,14 +89,14 @@ def _heads_and_second_output(part: Part) -> None:
         )
 
 
-def _boolean(name: str, part: Part, *arguments: object) -> Tensor:
+def _boolean(part: Part, *arguments: object) -> Tensor:
     """The mask that it returns. Raises: Wrong for one of numbers."""
-    mask = call(name, part, *arguments)
+    mask = part(*arguments)
     kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
     require(
         kind == torch.bool,
-        f"{name} should be a boolean tensor, True where attention is allowed, and is "
-        f"{kind}.",
+        f"{part.name} should be a boolean tensor, True where attention is allowed, and "
+        f"is {kind}.",
     )
     return cast(Tensor, mask)
 
@@ -124,7 +108,7 @@ def padding_mask(part: Part) -> str:
     ids are (batch, keys); the mask broadcasts to (batch, h, queries, keys).
     """
     ids = torch.tensor([[0, 3, 4, 5, 6], [4, 3, 7, 7, 7], [5, 7, 7, 7, 7]])
-    mask = _boolean("padding_mask", part, ids, 7)
+    mask = _boolean(part, ids, 7)
     try:
         spread = mask.broadcast_to(3, 2, 4, 5)
     except RuntimeError:
@@ -142,7 +126,7 @@ def padding_mask(part: Part) -> str:
 @check_of("causal_mask")
 def causal_mask(part: Part) -> str:
     """`causal_mask(n)`: (n, n), True where the key isn't after the query."""
-    mask = _boolean("causal_mask", part, 4)
+    mask = _boolean(part, 4)
     require(
         mask.shape[-2:] == (4, 4) and mask.numel() == 16,
         f"causal_mask(4) should have the shape (4, 4) and has {tuple(mask.shape)}.",
@@ -167,7 +151,7 @@ def multi_head_attention(part: Part) -> str:
     x asks and memory answers; both are (batch, positions, d_model). Four matrices under
     any names, as you like with biases: each a parameter of two axes, or more.
     """
-    module = new_part("MultiHeadAttention", part, 12, 3)
+    module = part.module(12, 3)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     forward = forward_of(module)
     kept = copy.deepcopy(module.state_dict())
@@ -191,7 +175,7 @@ def multi_head_attention(part: Part) -> str:
     return "the heads are apart, scaled by √d_k, and joined by W_O"
 
 
-def _averages(forward: Forward, x: Tensor, memory: Tensor) -> None:
+def _averages(forward: Callable[..., Tensor], x: Tensor, memory: Tensor) -> None:
     """Copies of one key and value answer as one does, however many queries ask."""
     one = memory[:, :1]
     alone = torch.cat([forward(x[:, [i]], one) for i in range(5)], 1)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from ..model.config import BOS, EOS, PAD
-from .assertions import Part, Wrong, call, check_of, described, require
+from .assertions import Wrong, reason, require
+from .parts import Part, check_of, described
 
 Rows = list[list[int]]
 
@@ -23,16 +24,14 @@ def shift_and_pad(part: Part) -> str:
     pairs = [([5, 6, 7, EOS], [8, 9, EOS]), ([6, EOS], [9, 8, 7, 5, EOS])]
     for some in (pairs, pairs[::-1], pairs[:1], [([9, EOS], [EOS]), *pairs]):
         given = copy.deepcopy(some)
-        found = call("shift_and_pad", part, given)
+        found = part(given)
         require(
             given == some,
             "shift_and_pad changes the lists that it is given, and the next epoch "
             "reads them again: make new lists, `[1, *row[:-1]]`.",
         )
         src, tgt_in, tgt_out = _matrices(found)
-        sources, targets = (
-            [list(row) for row in side] for side in zip(*some, strict=True)
-        )
+        sources, targets = map(list, zip(*some, strict=True))
         _compare("src", src, _padded(sources), _unlike(sources), some)
         _compare("tgt_out", tgt_out, _padded(targets), _unlike(targets), some)
         read = _padded([[BOS, *row[:-1]] for row in targets])
@@ -64,10 +63,9 @@ def _compare(
     """Raises: Wrong with both matrices, and the mistake that gives what was found."""
     rows = found.tolist()
     if rows != right:
-        why = [f": {words}" for words, wrong in mistakes.items() if rows == wrong]
         raise Wrong(
             f"For the pairs {pairs} {name} should be {right} and is {rows}"
-            f"{''.join(why[:1])}."
+            f"{reason(rows, mistakes)}."
         )
 
 

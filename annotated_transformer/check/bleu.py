@@ -1,12 +1,16 @@
 """Checks of BLEU's two parts: clipped precision and the penalty for shortness, §6.1."""
 
 from collections import Counter
-from collections.abc import Sequence
-from math import exp, isnan
-from numbers import Real
-from typing import Any
+from functools import partial
+from math import exp, isclose
 
-from .assertions import Part, Wrong, call, check_of, described, require
+from ..translation.bleu import brevity_penalty as right_penalty
+from ..translation.bleu import ngrams
+from .assertions import reason, require
+from .parts import Part, check_of
+
+Runs = Counter[tuple[str, ...]]
+_same = partial(isclose, rel_tol=1e-6, abs_tol=1e-6)
 
 # Output, reference and n; the first pairs are plain, the others hold one trap each.
 PAIRS = [
@@ -33,19 +37,18 @@ def clipped_precision(part: Part) -> str:
     for one, other, n in PAIRS:
         output, reference = one.split(), other.split()
         given = list(output), list(reference)
-        found = _number("clipped_precision", part, *given, n)
+        found = float(part.number(*given, n))
         require(
             given == (output, reference),
             "clipped_precision changes the lists that it is given, and the next n "
             "needs them: count in new ones.",
         )
-        right = _share(_runs(output, n), _runs(reference, n))
-        if abs(found - right) > 1e-6:
-            why = _reason(found, output, reference, n)
-            raise Wrong(
-                f"Of “{one}” the precision for n = {n} against “{other}” should be "
-                f"{right:.4f} and is {found:.4f}{why}."
-            )
+        right = _precision(ngrams(output, n), ngrams(reference, n))
+        require(
+            _same(found, right),
+            f"Of “{one}” the precision for n = {n} against “{other}” should be "
+            f"{right:.4f} and is {found:.4f}{_reason(found, output, reference, n)}.",
+        )
     return "each run counts at most as often as the reference has it"
 
 
@@ -57,71 +60,58 @@ def brevity_penalty(part: Part) -> str:
     length on, below that e^(1 − r/c), and 0 where nothing is written.
     """
     for c, r in ((10, 10), (12, 10), (5, 10), (7, 9), (0, 9)):
-        found = _number("brevity_penalty", part, c, r)
-        right = 1.0 if c >= r else exp(1 - r / c) if c else 0.0
-        if abs(found - right) > 1e-6:
-            why = _slip(found, c, r)
-            raise Wrong(
-                f"For {c} tokens where the reference has {r} the penalty should be "
-                f"{right:.4f} and is {found:.4f}{why}."
-            )
+        found = float(part.number(c, r))
+        right = right_penalty(c, r)
+        require(
+            _same(found, right),
+            f"For {c} tokens where the reference has {r} the penalty should be "
+            f"{right:.4f} and is {found:.4f}{_slip(found, c, r)}.",
+        )
     return "1 from equal length on, and e^(1 − r/c) below"
 
 
-def _number(name: str, part: Part, *arguments: object) -> float:
-    """The number that it returns. Raises: Wrong for anything else."""
-    found: Any = call(name, part, *arguments)
-    require(
-        isinstance(found, Real) and not isnan(found),
-        f"{name} should return one number and returns {described(found)}.",
-    )
-    return float(found)
-
-
-def _runs(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    """The runs of n neighbouring tokens."""
-    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
-
-
-def _share(runs: Sequence[tuple[str, ...]], others: Sequence[tuple[str, ...]]) -> float:
+def _precision(runs: Runs, others: Runs) -> float:
     """The clipped share of the runs that the others have too."""
-    shared = (Counter(runs) & Counter(others)).total()
-    return shared / len(runs) if runs else 0.0
+    return (runs & others).total() / max(1, runs.total())
+
+
+def _unordered(runs: Runs) -> Runs:
+    return Counter(tuple(sorted(run)) for run in runs.elements())
 
 
 def _reason(found: float, output: list[str], reference: list[str], n: int) -> str:
     """What gives the number that was found, of the usual mistakes."""
-    runs, others = _runs(output, n), _runs(reference, n)
-    shared = (Counter(runs) & Counter(others)).total()
+    runs, others = ngrams(output, n), ngrams(reference, n)
+    shared, total = (runs & others).total(), max(1, runs.total())
     mistakes = {
         "it isn't clipped; a run counts at most as often as the reference has it": (
-            sum(run in others for run in runs) / max(1, len(runs))
+            sum(run in others for run in runs.elements()) / total
         ),
         "each run counts once, however often it occurs; count them, a set is too "
-        "little": _share(sorted(set(runs)), sorted(set(others))),
+        "little": _precision(Counter({*runs}), Counter({*others})),
         "a run that both have counts once, however often both have it": (
-            len({*runs} & {*others}) / max(1, len(runs))
+            len({*runs} & {*others}) / total
         ),
         "each run of the reference is spent once, and the output's repetitions are "
-        "left out of the whole": shared / max(1, len(set(runs))),
+        "left out of the whole": shared / max(1, len(runs)),
         "it divides by the runs of the reference, which is recall; divide by those of "
-        "the output": shared / max(1, len(others)),
+        "the output": shared / max(1, others.total()),
         "it divides by the number of tokens; there are fewer runs than tokens": (
-            shared / max(1, len(output))
+            shared / len(output)
         ),
         "the last run is left out: there are len(tokens) − n + 1": (
-            _share(runs[:-1], others[:-1])
+            _precision(ngrams(output[:-1], n), ngrams(reference[:-1], n))
         ),
-        "it compares runs without their order": _share(
-            [tuple(sorted(run)) for run in runs], [tuple(sorted(run)) for run in others]
+        "it compares runs without their order": (
+            _precision(_unordered(runs), _unordered(others))
         ),
-        "that is how many match; divide by the runs of the output": float(shared),
-        "that is per cent; give a share, from 0 to 1": 100 * _share(runs, others),
-        "it counts single tokens, whatever n is": _share(
-            _runs(output, 1), _runs(reference, 1)
+        "that is how many match; divide by the runs of the output": shared,
+        "that is per cent; give a share, from 0 to 1": 100 * shared / total,
+        "it counts single tokens, whatever n is": (
+            _precision(ngrams(output, 1), ngrams(reference, 1))
         ),
     }
-    return _first(mistakes, found)
+    return reason(found, mistakes, _same)
 
 
 def _slip(found: float, c: int, r: int) -> str:
@@ -142,10 +132,4 @@ def _slip(found: float, c: int, r: int) -> str:
         "the 1 is missing: e^(1 − r/c)": exp(-r / c),
         "output that is too short isn't punished": 1.0,
     }
-    return _first(mistakes, found)
-
-
-def _first(mistakes: dict[str, float], found: float) -> str:
-    """The words of the first mistake that gives the number."""
-    words = [text for text, value in mistakes.items() if abs(value - found) < 1e-6]
-    return f": {words[0]}" if words else ""
+    return reason(found, mistakes, _same)

@@ -20,9 +20,9 @@ import torch
 
 from ..errors import UserError, nearest
 from .adapters import adapted
-from .assertions import raised
 from .checks import CHECKS
 from .file import import_file, names_in
+from .parts import raised
 from .verdict import NOT_YET, Verdict
 
 

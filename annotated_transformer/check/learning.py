@@ -4,10 +4,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from ..model.config import BOS, EOS, PAD
 from ..training.loss import smoothed_cross_entropy as summed
-from .assertions import Part, Wrong, call, check_of, described, expect, number, require
+from .assertions import Wrong, expect, require
+from .parts import Part, check_of, described
 
 SMOOTHING = 0.1
 
@@ -29,18 +31,11 @@ def smoothed_cross_entropy(part: Part) -> str:
     logits = 2 * torch.randn(2, 4, 6)
     logits.requires_grad_()
     target = torch.tensor([[3, 4, 5, 2], [5, 2, PAD, PAD]])
-    name = "smoothed_cross_entropy"
-    hard = number(name, part, logits, target, 0.0)
-    smooth = number(name, part, logits, target, SMOOTHING)
+    hard = part.number(logits, target, 0.0)
+    smooth = part.number(logits, target, SMOOTHING)
     require(smooth.requires_grad, "The loss has no gradient: return it as a tensor.")
-    _losses(hard.detach(), smooth.detach(), logits.detach(), target)
-    return "ε/(V − 1) on each wrong token, and padding doesn't count"
-
-
-def _losses(hard: Tensor, smooth: Tensor, logits: Tensor, target: Tensor) -> None:
-    """Without smoothing, and with it."""
-    each = -logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
-    real = target != PAD
+    hard, smooth, logits = hard.detach(), smooth.detach(), logits.detach()
+    each, real = cross_entropy(logits.mT, target, reduction="none"), target != PAD
     mistakes = {
         "Padding counts: leave out positions where the target is 0.": each.mean(),
         "That is the sum over tokens: divide by the number of real ones.": (
@@ -51,9 +46,7 @@ def _losses(hard: Tensor, smooth: Tensor, logits: Tensor, target: Tensor) -> Non
         "Without smoothing the loss should be the mean of −log p over real tokens."
     )
     expect(hard, each[real].mean(), sentence, mistakes)
-    pytorchs = nn.functional.cross_entropy(
-        logits[real], target[real], label_smoothing=SMOOTHING
-    )
+    pytorchs = cross_entropy(logits[real], target[real], label_smoothing=SMOOTHING)
     mistakes = {
         "Smoothing changes nothing: the right token should have 1 − ε.": hard,
         "ε is spread over all V tokens, as PyTorch's label_smoothing does; in this "
@@ -64,6 +57,7 @@ def _losses(hard: Tensor, smooth: Tensor, logits: Tensor, target: Tensor) -> Non
         "ε / (V − 1)."
     )
     expect(smooth, _mean(logits, target), sentence, mistakes)
+    return "ε/(V − 1) on each wrong token, and padding doesn't count"
 
 
 class _Table(nn.Module):
@@ -108,7 +102,7 @@ def training_step(part: Part) -> str:
     optimizer = _Descent(model)
     tgt = torch.tensor([[BOS, 5, 4, 3, EOS], [BOS, 3, 6, EOS, PAD]])
     start = model.table.detach().clone()
-    loss = number("training_step", part, model, optimizer, src, tgt).detach()
+    loss = part.number(model, optimizer, src, tgt).detach()
     require(model.read.numel(), "The model is never called: model(src, tgt[:, :-1]).")
     _right_targets(loss, start, model.read, tgt)
     first = start - _gradient(start, tgt)
@@ -117,7 +111,7 @@ def training_step(part: Part) -> str:
         "optimizer.zero_grad(), loss.backward(), optimizer.step(), in this order."
     )
     expect(model.table.detach(), first, sentence)
-    call("training_step", part, model, optimizer, src, tgt)
+    part(model, optimizer, src, tgt)
     second = first - _gradient(first, tgt)
     sentence = (
         "The second step goes otherwise: call optimizer.zero_grad() in each, or the "
@@ -208,7 +202,7 @@ def greedy_search(part: Part) -> str:
     """
     answers = {3: [5, 4, EOS], 4: [6, EOS], 5: [3, 3, 6, 5, EOS]}
     src = torch.tensor([[3, 6, EOS], [4, EOS, PAD], [5, 3, EOS]])
-    found = _rows(call("greedy_search", part, _Scripted(answers, 40), src, 12))
+    found = _rows(part(_Scripted(answers, 40), src, 12))
     right = [row[:-1] for row in answers.values()]
     require(
         found == right,
@@ -216,7 +210,7 @@ def greedy_search(part: Part) -> str:
         "what was written for each source.",
     )
     endless = _Scripted({3: [5] * 60}, 50)
-    written = _rows(call("greedy_search", part, endless, src[:1], 6))
+    written = _rows(part(endless, src[:1], 6))
     require(
         [len(row) for row in written] in ([5], [6]),
         f"With a max_length of 6 and no end token it should write 6 tokens and writes "

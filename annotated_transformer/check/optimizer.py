@@ -5,14 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .assertions import Part, call, check_of, close, described, expect, number, require
+from .assertions import close, expect, require
+from .parts import Part, check_of, described
 
 BETA_1, BETA_2, EPS, RATE = 0.9, 0.98, 1e-9, 0.1
-
-
-def _average(old: Tensor, new: Tensor, beta: float) -> Tensor:
-    """A running average, one update later."""
-    return beta * old + (1 - beta) * new
 
 
 @check_of("adam_step")
@@ -28,9 +24,9 @@ def adam_step(part: Part) -> str:
     m, v = torch.zeros_like(w), torch.zeros_like(w)
     for g in gradients:
         old = m, v
-        m, v = _average(m, g, BETA_1), _average(v, g**2, BETA_2)
+        m, v = m.lerp(g, 1 - BETA_1), v.lerp(g**2, 1 - BETA_2)
     given = (each.clone() for each in (w, g, *old))
-    new_w, new_m, new_v = _three(call("adam_step", part, *given, 3, RATE), w)
+    new_w, new_m, new_v = _three(part(*given, 3, RATE), w)
     back = "comes back corrected; return the plain average, and correct it in the step."
     corrected = {f"m {back}": m / (1 - BETA_1**3)}
     sentence = "m should be β_1 m + (1 − β_1) · gradient."
@@ -38,7 +34,7 @@ def adam_step(part: Part) -> str:
     mistakes = {
         f"v {back}": v / (1 - BETA_2**3),
         "v averages the gradient; it should be its square.": (
-            _average(old[1], g, BETA_2)
+            old[1].lerp(g, 1 - BETA_2)
         ),
     }
     sentence = "v should be β_2 v + (1 − β_2) · gradient²."
@@ -89,9 +85,8 @@ def noam(part: Part) -> str:
     """
     d_model, warmup = 64, 40
     steps = torch.tensor([1, 10, 39, 40, 41, 100, 400])
-    found = torch.stack(
-        [number("noam", part, step, d_model, warmup) for step in steps.tolist()]
-    )
+    rates = [part.number(step, d_model, warmup) for step in steps.tolist()]
+    found = torch.stack(rates)
     width, fall, climb = d_model**-0.5, steps**-0.5, steps * warmup**-1.5
     mistakes = {
         "It takes the larger of the two; the rate is the smaller one.": (

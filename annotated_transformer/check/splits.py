@@ -9,12 +9,12 @@ from random import Random
 from ..data.phrasebook import SPLITS
 from ..data.phrasebook_patterns import PATTERNS, Pattern, Phrase
 from ..data.phrasebook_slots import CITIES
-from .assertions import Part, Wrong, call, check_of, described, require
+from .assertions import Wrong, require
+from .parts import Part, check_of, described
 
 DATES = [date(1900, 1, 1) + timedelta(days=4 * n) for n in range(16_000)]
 SHARE = 1 / 32
-SIZES = {0: "none", 1 / 256: "1 in 256", 1 / 100: "1 in 100", 1 / 64: "1 in 64"}
-SIZES |= {1 / 16: "1 in 16", 1 / 10: "1 in 10", 1 / 3: "1 in 3", 1: "all"}
+SIZES = {0: "none", 1: "all"} | {1 / n: f"1 in {n}" for n in (256, 100, 64, 16, 10, 3)}
 
 
 @check_of("split_of")
@@ -24,7 +24,7 @@ def split_of(part: Part) -> str:
     One meaning in 32 is in val, one in test, the same ones in every process. A phrase
     of a pattern with fewer than 100 phrases, `phrase.pattern.size`, is always in train.
     """
-    few = [Phrase(_wordings("date")[0], (day,)) for day in DATES[:300]]
+    few = [Phrase(_patterns("date")[0], (day,)) for day in DATES[:300]]
     first = [_split(part, phrase) for phrase in few]
     again = [_split(part, Phrase(each.pattern, each.values)) for each in few]
     require(
@@ -39,7 +39,7 @@ def split_of(part: Part) -> str:
         "or crc32.",
     )
     for name, day in product(("day", "date"), DATES[:40]):
-        _same_side(part, [Phrase(each, (day,)) for each in _wordings(name)])
+        _same_side(part, [Phrase(each, (day,)) for each in _patterns(name)])
     _small_ones_in_training(part)
     _shares(part)
     _both_values_count(part)
@@ -51,7 +51,7 @@ def split_of(part: Part) -> str:
 
 def _split(part: Part, phrase: Phrase) -> str:
     """The split of a phrase. Raises: Wrong for anything that is none."""
-    found = call("split_of", part, phrase)
+    found = part(phrase)
     require(
         isinstance(found, str) and found in SPLITS,
         f"split_of should return 'train', 'val' or 'test' and returns "
@@ -60,14 +60,14 @@ def _split(part: Part, phrase: Phrase) -> str:
     return str(found)
 
 
-def _wordings(name: str) -> list[Pattern]:
-    """The patterns whose only value is of this set."""
-    return [each for each in PATTERNS if [it.name for it in each.values] == [name]]
+def _patterns(*names: str) -> list[Pattern]:
+    """The patterns whose values are of these sets."""
+    return [each for each in PATTERNS if [it.name for it in each.values] == [*names]]
 
 
 def _with_other_salt(part: Part, phrases: list[Phrase]) -> list[str]:
     """The splits where the reader's `hash` starts from another number."""
-    names = getattr(unwrap(part), "__globals__", {})
+    names = getattr(unwrap(part.function), "__globals__", {})
     if "hash" in names:  # one of their own
         return [_split(part, each) for each in phrases]
     names["hash"] = lambda value: hash(("another process", value))
@@ -105,7 +105,7 @@ def _small_ones_in_training(part: Part) -> None:
 
 def _shares(part: Part) -> None:
     """Raises: Wrong if more or less than one meaning in 32 is in val or in test."""
-    pattern = _wordings("date")[0]
+    pattern = _patterns("date")[0]
     found = Counter(_split(part, Phrase(pattern, (day,))) for day in DATES)
     for split in ("test", "val"):
         share = found[split] / len(DATES)
@@ -117,7 +117,7 @@ def _shares(part: Part) -> None:
                 f"in 32, {SHARE:.1%}, should be: take the hash modulo 32, and one "
                 "remainder for each of the two."
             )
-    pattern = _wordings("day")[0]
+    pattern = _patterns("day")[0]
     year = [date(2000, 1, 1) + timedelta(days=n) for n in range(366)]
     require(
         any(_split(part, Phrase(pattern, (day,))) != "train" for day in year),
@@ -128,20 +128,14 @@ def _shares(part: Part) -> None:
 
 def _both_values_count(part: Part) -> None:
     """Raises: Wrong if one of a phrase's two values alone decides."""
-    names = ["city", "date"]
-    pattern = next(
-        each for each in PATTERNS if [it.name for it in each.values] == names
-    )
-    splits = {
-        values: _split(part, Phrase(pattern, values))
-        for values in product(CITIES, DATES[:100])
-    }
-    for at, name in enumerate(names):
-        groups: dict[object, set[str]] = {}
-        for values, split in splits.items():
-            groups.setdefault(values[1 - at], set()).add(split)
+    pattern = _patterns("city", "date")[0]
+    table = [
+        [_split(part, Phrase(pattern, (city, day))) for day in DATES[:100]]
+        for city in CITIES
+    ]
+    for name, rows in (("city", zip(*table, strict=True)), ("date", table)):
         require(
-            any(len(group) > 1 for group in groups.values()),
+            any(len(set(row)) > 1 for row in rows),
             f"“{Phrase(pattern, (CITIES[0], DATES[0])).say('en')}” has two values, and "
             f"the {name} makes no difference: hash all of them, as phrase.meaning has "
             "them.",

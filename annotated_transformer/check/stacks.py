@@ -6,34 +6,18 @@ import torch
 from torch import Tensor
 
 from .assertions import (
-    Part,
+    Forward,
     changed,
-    check_of,
     close,
     disturb,
     expect,
     expect_masked,
     expect_touched,
-    forward_of,
-    matrices_of,
-    new_part,
     require,
-    require_gradients,
-    silence,
-    size_of,
 )
-from .norms import norm_of
-from .probes import (
-    SELF,
-    Forward,
-    Probe,
-    Weights,
-    check_order,
-    normalised,
-    only,
-    sublayers_of,
-    without,
-)
+from .parts import Part, check_of, forward_of
+from .probes import SELF, Probe, normalised
+from .weights import matrices_of, require_gradients, silence, size_of, without
 
 D_MODEL = 8
 # Unless others are said.
@@ -41,20 +25,19 @@ SIZES: dict[str, int | float] = {"h": 2, "d_ff": 16, "dropout": 0.5}
 BATCH, TGT, SRC = 2, 5, 5  # as long as each other, so that an exchange shows
 LAST, HIDDEN = TGT - 1, SRC - 1  # the newest position, and the one under the mask
 Build = Callable[..., Probe]  # with other sizes, by name
-Found = tuple[Probe, dict[str, Weights], list[Tensor]]  # with some input
 
 
-def _builder(name: str, part: Part, *first: int) -> Build:
+def _builder(part: Part, kinds: int, *first: int) -> Build:
     """Makes a layer, or a stack of `first` layers, as a probe."""
 
     def build(**sizes: int | float) -> Probe:
-        module = new_part(name, part, *first, D_MODEL, *(SIZES | sizes).values())
-        return Probe(module, forward_of(module), matrices_of(module))
+        module = part.module(*first, D_MODEL, *(SIZES | sizes).values())
+        return Probe(module, forward_of(module), matrices_of(module), vectors(kinds))
 
     return build
 
 
-def _inputs(kinds: int) -> list[Tensor]:
+def vectors(kinds: int) -> list[Tensor]:
     """Vectors for an encoder (1), or for a decoder and its memory (2)."""
     return [normalised(torch.randn(BATCH, SRC, D_MODEL)) for _ in range(kinds)]
 
@@ -63,12 +46,10 @@ def _hiding(position: int) -> Tensor:
     return (torch.arange(SRC) != position)[None, None, None].expand(BATCH, 1, 1, SRC)
 
 
-def check_layer(build: Build, kinds: int, stack: bool = False) -> Found:
-    """Its norms, sizes, residuals and order; what was found out about a layer."""
-    probe, inputs = build(), _inputs(kinds)
-    size = norm_of(probe, inputs, stack)
-    inputs = [size * each for each in inputs]
-    x, *memory = inputs
+def check_layer(build: Build, stack: bool = False) -> Probe:
+    """Its norms, sizes, residuals and order; the layer, with its sub-layers found."""
+    probe = build()
+    probe.check_norms(stack)
     wider = build(d_ff=SIZES["d_ff"] + 1)
     require(
         size_of(wider.weights) > size_of(probe.weights),
@@ -80,54 +61,52 @@ def check_layer(build: Build, kinds: int, stack: bool = False) -> Found:
         "A residual is missing: with zeros in all weights each sub-layer adds nothing, "
         "so x should come through, normalised; add x to each sub-layer's output."
     )
+    x, *memory = probe.inputs
     with without(probe.weights):
-        expect(probe.forward(*inputs), x, sentence, tolerance=1e-3)
-    sublayers = sublayers_of(probe, inputs)
+        expect(probe.output(), x, sentence, tolerance=1e-3)
+    probe.find_sublayers()
     if memory:
-        with without(only(SELF, sublayers)):
+        with probe.alone(SELF):
             require(
-                not close(probe.forward(*inputs)[:, 0], x[:, 0], 1e-3),
+                not close(probe.output()[:, 0], x[:, 0], 1e-3),
                 "Position 0 doesn't see itself: the causal mask's diagonal is True.",
             )
-    _heads(probe, sublayers, build(h=1), inputs)
+    _heads(probe, build(h=1))
     if probe.chains:
-        check_order(probe, sublayers, inputs)
-    return probe, sublayers, inputs
+        probe.check_order()
+    return probe
 
 
-def _heads(
-    probe: Probe, sublayers: dict[str, Weights], other: Probe, inputs: list[Tensor]
-) -> None:
+def _heads(probe: Probe, other: Probe) -> None:
     """Raises: Wrong where an attention does the same with another number of heads."""
     silence(other.module)
-    others = sublayers_of(other, inputs)
-    for name in list(sublayers)[:-1]:
-        with without(only(name, sublayers) + only(name, others)):
+    other.inputs = probe.inputs
+    other.find_sublayers()
+    for name in list(probe.sublayers)[:-1]:
+        with probe.alone(name), other.alone(name):
             require(
-                not close(probe.forward(*inputs), other.forward(*inputs), 1e-3),
+                not close(probe.output(), other.output(), 1e-3),
                 f"h changes nothing in {name}: hand it the number of heads.",
             )
 
 
-def _dropout(
-    build: Build, probe: Probe, sublayers: dict[str, Weights], inputs: list[Tensor]
-) -> None:
+def _dropout(build: Build, probe: Probe) -> None:
     """In training it falls on what each sub-layer gives, and nowhere else."""
     probe.module.train()
-    for name in sublayers:
-        with without(only(name, sublayers)):
+    for name in probe.sublayers:
+        with probe.alone(name):
             require(
-                not close(probe.forward(*inputs), probe.forward(*inputs), 1e-3),
+                probe.drops(),
                 f"Dropout does nothing to the output of {name} in training mode: hand "
                 "it to each AddNorm.",
             )
     sentence = "Dropout falls on x or on a sum: drop a sub-layer's output alone."
     with without(probe.weights):
-        expect(probe.forward(*inputs), inputs[0], sentence, tolerance=1e-3)
+        expect(probe.output(), probe.inputs[0], sentence, tolerance=1e-3)
     probe = build(dropout=0.0)
     probe.module.train()
     require(
-        close(probe.forward(*inputs), probe.forward(*inputs), 1e-3),
+        not probe.drops(),
         "With dropout = 0 training still drops something: use the argument.",
     )
 
@@ -141,7 +120,7 @@ ORDERLESS = (
 
 def encoding(forward: Forward) -> None:
     """What an encoder does with positions and with a mask, one layer or many."""
-    (x,) = _inputs(1)
+    (x,) = vectors(1)
     mask, everyone, before = _hiding(HIDDEN), range(SRC), forward(x)
     hint = (
         "through self-attention each position of x sees each, and an encoder has no "
@@ -156,7 +135,7 @@ def encoding(forward: Forward) -> None:
 
 def decoding(forward: Forward) -> None:
     """What a decoder does with the future, the source and its mask."""
-    y, memory = _inputs(2)
+    y, memory = vectors(2)
     everyone, before = range(TGT), forward(y, memory)
     hint = (
         "y asks, and memory holds keys and values, so that each position of the target "
@@ -182,7 +161,7 @@ def encoder_layer(part: Part) -> str:
 
     Self-attention, then the feed-forward network, each in its AddNorm.
     """
-    _layer(_builder("EncoderLayer", part), encoding, 1)
+    _layer(part, encoding, 1)
     return "two sub-layers, each added to its input and normalised"
 
 
@@ -193,64 +172,63 @@ def decoder_layer(part: Part) -> str:
     Causal self-attention (it makes the mask itself), attention to the source, and the
     feed-forward network, each in its AddNorm.
     """
-    _layer(_builder("DecoderLayer", part), decoding, 2)
+    _layer(part, decoding, 2)
     return "three sub-layers, blind to the future, with the source before them"
 
 
-def _layer(build: Build, seen: Callable[[Forward], None], kinds: int) -> None:
+def _layer(part: Part, seen: Callable[[Forward], None], kinds: int) -> None:
     """What holds for both layers."""
+    build = _builder(part, kinds)
     probe = build()
     seen(probe.forward)
-    require_gradients(probe.module, probe.forward(*_inputs(kinds)))
+    require_gradients(probe.module, probe.output())
     gains = [p for p in probe.module.parameters() if p.dim() == 1 and (p == 1).all()]
     require(
         not gains or len(gains) > kinds,
         f"There is a norm for {len(gains)} of {kinds + 1} sub-layers: each has an "
         "AddNorm of its own.",
     )
-    _dropout(build, *check_layer(build, kinds))
+    _dropout(build, check_layer(build))
 
 
-def _stack(name: str, part: Part, seen: Callable[[Forward], None], kinds: int) -> None:
+def _stack(part: Part, seen: Callable[[Forward], None], kinds: int) -> None:
     """What holds for both stacks: N layers, each with its weights, one after the other.
 
     Raises: Wrong for shared layers, for a wrong number of them, or ones without effect.
     """
-    builds = [_builder(name, part, n) for n in (1, 2, 3)]
+    builds = [_builder(part, kinds, n) for n in (1, 2, 3)]
     one, two, three = (build() for build in builds)
-    inputs = _inputs(kinds)
-    require_gradients(three.module, three.forward(*inputs))
+    require_gradients(three.module, three.output())
     seen(one.forward)
     sizes = [size_of(probe.module.parameters()) for probe in (one, two, three)]
     step = sizes[1] - sizes[0]
     require(
         step > 0 and sizes[2] - sizes[1] == step,
-        f"With N = 1, 2 and 3, {name} has {sizes} numbers to learn: make N layers, "
-        "each with weights of its own.",
+        f"With N = 1, 2 and 3, {part.name} has {sizes} numbers to learn: make N "
+        "layers, each with weights of its own.",
     )
-    found = check_layer(builds[0], kinds, stack=True)
-    _dropout(builds[0], *found)
-    if found[0].chains:
-        _chained(one, two, inputs)
+    layer = check_layer(builds[0], stack=True)
+    _dropout(builds[0], layer)
+    if layer.chains:
+        _chained(one, two)
     seen(two.forward)
 
 
-def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
+def _chained(one: Probe, two: Probe) -> None:
     """Raises: Wrong unless two layers do what one does, and then the other."""
-    x, *memory = inputs
     names = {name for name, _ in one.module.named_parameters()}
     ids = {id(p) for name, p in two.module.named_parameters() if name not in names}
     silence(two.module)
-    second = [weight for weight in two.weights if id(weight) in ids]
-    first = [weight for weight in two.weights if id(weight) not in ids]
-    if not second or not first:  # weights of all layers in one tensor
+    two.sublayers = {
+        "first": [weight for weight in two.weights if id(weight) not in ids],
+        "last": [weight for weight in two.weights if id(weight) in ids],
+    }
+    if not all(two.sublayers.values()):  # weights of all layers in one tensor
         return
-    with without(second):
-        y = two.forward(x, *memory)
-    with without(first):
-        right = two.forward(y, *memory)
+    right, (x, *memory) = two.one_by_one(["first", "last"]), two.inputs
+    with two.alone("last"):
         require(
-            not memory or changed(right, two.forward(y, disturb(memory[0], 3))),
+            not memory or changed(two.output(), two.forward(x, disturb(memory[0], 3))),
             "The last layer doesn't see the memory: hand each layer the encoder's "
             "output.",
         )
@@ -258,18 +236,18 @@ def _chained(one: Probe, two: Probe, inputs: list[Tensor]) -> None:
         "Two layers together give other numbers than one and then the other: each "
         "reads what the one before it gave."
     )
-    expect(two.forward(x, *memory), right, sentence, tolerance=1e-3)
+    expect(two.output(), right, sentence, tolerance=1e-3)
 
 
 @check_of("Encoder")
 def encoder(part: Part) -> str:
     """`Encoder(N, d_model, h, d_ff, dropout)`, `forward(x, mask=None)`: N layers."""
-    _stack("Encoder", part, encoding, 1)
+    _stack(part, encoding, 1)
     return "N layers, one after the other, each with the mask"
 
 
 @check_of("Decoder")
 def decoder(part: Part) -> str:
     """`Decoder(N, d_model, h, d_ff, dropout)`, `forward(y, memory, src_mask=None)`."""
-    _stack("Decoder", part, decoding, 2)
+    _stack(part, decoding, 2)
     return "N layers, one after the other, each with the memory and its mask"

@@ -4,33 +4,20 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from ..model.position import sinusoids as reference
-from .assertions import (
-    Part,
-    check_of,
-    close,
-    depart,
-    expect,
-    expect_touched,
-    fill_matrices,
-    forward_of,
-    matrices_of,
-    new_part,
-    output,
-    require,
-    require_gradients,
-    size_of,
-)
+from .assertions import close, expect, expect_touched, require
+from .parts import Part, check_of, depart, forward_of
 from .probes import normalised
+from .weights import fill_matrices, matrices_of, require_gradients, size_of
 
 
 @check_of("FeedForward")
 def feed_forward(part: Part) -> str:
     """`FeedForward(d_model, d_ff)`, `forward(x)`, equation (2)."""
-    module = new_part("FeedForward", part, 6, 10)
+    module = part.module(6, 10)
     x = torch.randn(2, 5, 6)
     forward = forward_of(module)
     hint = "the network works at each position alone, along the last axis"
@@ -79,74 +66,69 @@ def embedding(part: Part) -> str:
     the same rows, unscaled.
     """
     vocab_size, d_model = 7, 16
-    module = new_part("Embedding", part, vocab_size, d_model)
+    module = part.module(vocab_size, d_model)
     ids = torch.tensor([[3, 1, 4], [0, 6, 3]])
-    vectors = output("forward", module, ids, shape=(2, 3, d_model))
+    vectors = Part("forward", module).tensor(ids, shape=(2, 3, d_model))
     require(
         hasattr(module, "logits"),
         "Embedding lacks logits(x), the way back from vectors to scores.",
     )
     logits: Any = module.logits
-    scores = output("logits", logits, vectors, shape=(2, 3, vocab_size))
+    scores = Part("logits", logits).tensor(vectors, shape=(2, 3, vocab_size))
     require_gradients(module, scores)
-    table = module(torch.arange(vocab_size)[None])[0]
-    nothing = torch.zeros(1, 1, d_model)
-    # Each unit vector picks a column of the output's matrix; a bias falls out.
-    rows = (logits(torch.eye(d_model)[None]) - logits(nothing))[0].T
-    # As the reader's class draws it; `new_part` has drawn its own.
-    spread = part(500, d_model)(torch.arange(500)[None]).std().item()
-    if not _tied(table.detach(), rows.detach(), module):
-        depart(UNTIED)
+    units, nothing = torch.eye(d_model)[None], torch.zeros(1, 1, d_model)
+    with torch.no_grad():
+        table = module(torch.arange(vocab_size)[None])[0]
+        # Each unit vector picks a column of the output's matrix; a bias falls out.
+        rows = (logits(units) - logits(nothing))[0].T
+    ratio = ((table * rows).sum() / rows.square().sum()).item()
+    one_matrix = size_of(module.parameters()) < 2 * table.numel()
+    if not one_matrix or not close(table, ratio * rows, 1e-4):
+        depart(
+            "the output isn't tied, so that what trains one matrix doesn't train the "
+            "other"
+        )
         return "one matrix each way"
-    scaled = _scaled(table.detach(), rows.detach(), module, spread)
-    require(
-        not scaled or abs(spread - 1) < 0.1,
-        f"forward's entries begin with a standard deviation of {spread:.3g} instead of "
-        "1: draw the table with d_model^−½.",
-    )
+    weight = next(p for p in matrices_of(module) if p.numel() == table.numel())
+    _scales(ratio, rows.norm() / weight.norm(), d_model, part)
     return "one matrix both ways, scaled by √d_model on the way in alone"
 
 
-def _tied(table: Tensor, rows: Tensor, module: nn.Module) -> bool:
-    """Whether what goes in is a multiple of what goes out, from one matrix."""
-    ratio = (table * rows).sum() / rows.square().sum()
-    one = size_of(module.parameters()) < 2 * table.numel()
-    return close(table, ratio * rows, 1e-4) and one
-
-
-UNTIED = "the output isn't tied, so that what trains one matrix doesn't train the other"
 UNSCALED = (
     "the embedding isn't multiplied by √d_model, and begins with a standard deviation "
     "of {spread:.2g}"
 )
 
 
-def _scaled(table: Tensor, rows: Tensor, module: nn.Module, spread: float) -> bool:
-    """Whether what goes in is √d_model times what goes out; False: departs."""
-    root = math.sqrt(table.size(1))
-    ratio = (table * rows).sum() / rows.square().sum()
-    weight = next(p for p in matrices_of(module) if p.numel() == table.numel())
-    scaled_out = rows.norm() / weight.norm()
+def _scales(ratio: float, scaled_out: Tensor, d_model: int, part: Part) -> None:
+    """Raises: Wrong unless rows go in times √d_model, and out as they are."""
+    root = math.sqrt(d_model)
+    # As the reader's class draws it; `part.module` has drawn its own.
+    spread = part(500, d_model)(torch.arange(500)[None]).std().item()
     require(
         abs(scaled_out - 1) < 1e-3,
         f"logits scales the matrix by {scaled_out:.3g}; on the way out it is as it is.",
     )
     if abs(ratio - 1) < 1e-3 and not 0.5 < root * spread < 2:  # drawn for no scale
         depart(UNSCALED.format(spread=spread) + ", as GPT-2's" * (spread < 0.1))
-        return False
+        return
     require(
         abs(ratio / root - 1) < 1e-3,
         f"forward multiplies the rows by {ratio:.3g}, and it should by √d_model, "
         f"{root:.3g}.",
     )
-    return True
+    require(
+        abs(spread - 1) < 0.1,
+        f"forward's entries begin with a standard deviation of {spread:.3g} instead of "
+        "1: draw the table with d_model^−½.",
+    )
 
 
 @check_of("sinusoids")
 def sinusoids(part: Part) -> str:
     """`sinusoids(n, d_model)`: sines in the even columns, cosines in the odd, §3.5."""
     n, d_model = 12, 8
-    found = output("sinusoids", part, n, d_model, shape=(n, d_model)).float()
+    found = part.tensor(n, d_model, shape=(n, d_model)).float()
     right = reference(n, d_model)
     sines, cosines = right[:, 0::2], right[:, 1::2]
     mistakes = {
@@ -165,7 +147,7 @@ def sinusoids(part: Part) -> str:
     )
     expect(found, right, sentence, mistakes, tolerance=1e-3)
     expect(
-        output("sinusoids", part, 2000, d_model, shape=(2000, d_model)).float(),
+        part.tensor(2000, d_model, shape=(2000, d_model)).float(),
         reference(2000, d_model),
         "Far from the start the numbers are others: the base is 10000.",
         tolerance=1e-3,
@@ -179,7 +161,7 @@ def add_norm(part: Part) -> str:
 
     LayerNorm(x + Dropout(sublayer_output)); both are (batch, positions, d_model).
     """
-    module = new_part("AddNorm", part, 8, 0.5)
+    module = part.module(8, 0.5)
     x, sublayer = 2 * torch.randn(2, 5, 8) + 1, torch.randn(2, 5, 8)
     found = forward_of(module)(x, sublayer)
     if size_of(module.parameters()):  # a norm needs no gain

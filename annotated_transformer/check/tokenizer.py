@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from ..data.tokenizer import learn_merges as learned
-from .assertions import Part, Wrong, call, check_of, described, require
+from .assertions import Wrong, require
+from .parts import Part, check_of, described
 
 Pair: TypeAlias = tuple[str, str]
 
@@ -22,7 +23,7 @@ def learn_merges(part: Part) -> str:
     and joins it in all words. It stops when no pair occurs twice.
     """
     counts = {tuple(text): count for text, count in WORDS.items()}
-    found = _merges(call("learn_merges", part, dict(counts), STEPS))
+    found = _merges(part(dict(counts), STEPS))
     for left, right in found:
         require(
             any(left + right in text for text in WORDS),
@@ -41,14 +42,11 @@ def learn_merges(part: Part) -> str:
         "word before you count anew.",
     )
     said = ", ".join(f"{word} ×{count}" for word, count in WORDS.items())
-    _compare(found, learned(counts, STEPS), said)
+    _compare(part, counts, said)
+    _compare(part, {("t", "o"): 2, ("o", "f"): 1}, "to ×2, of ×1")
+    _compare(part, {("a",): 7}, "a ×7, a word without a pair")
     symbols = {("te", "n"): 5, ("e", "n", "t"): 6, ("t", "e", "n"): 1}
-    found = _merges(call("learn_merges", part, dict(symbols), 3))
-    _compare(found, learned(symbols, 3), "the symbols e·n·t ×6, te·n ×5, t·e·n ×1")
-    found = _merges(call("learn_merges", part, {("t", "o"): 2, ("o", "f"): 1}, 9))
-    _compare(found, [("t", "o")], "to ×2, of ×1")
-    lone = _merges(call("learn_merges", part, {("a",): 7}, 1))
-    _compare(lone, [], "a ×7, a word without a pair")
+    _compare(part, symbols, "the symbols e·n·t ×6, te·n ×5, t·e·n ×1")
     return "the most frequent pair each time, ties to the last of the alphabet"
 
 
@@ -70,8 +68,9 @@ def _merges(found: Any) -> list[Pair]:
     return [(left, right) for left, right in merges]
 
 
-def _compare(found: list[Pair], right: list[Pair], words: str) -> None:
+def _compare(part: Part, counts: dict[tuple[str, ...], int], words: str) -> None:
     """Raises: Wrong that names the first merge that differs."""
+    found, right = _merges(part(dict(counts), STEPS)), learned(counts, STEPS)
     for i, (one, other) in enumerate(zip(found, right, strict=False), 1):
         require(
             one == other,

@@ -5,7 +5,8 @@ from typing import Any
 
 from ..translation.parsing import linearise as right_row
 from ..translation.trees import Tree, read_trees
-from .assertions import Part, Wrong, call, check_of, described
+from .assertions import Wrong, reason, require
+from .parts import Part, check_of, described
 
 TREES = """
 (NP (DT the) (JJ red) (NN cat))
@@ -24,29 +25,32 @@ def linearise(part: Part) -> str:
     bracket around everything, gives its children's tokens alone.
     """
     for tree in read_trees(TREES):
-        found = call("linearise", part, tree)
-        if not isinstance(found, list) or not all(
-            isinstance(each, str) for each in found
-        ):
+        found = part(tree)
+        if odd := _odd(found):
             raise Wrong(
                 "linearise should return a list of strings, such as "
-                f"['(NP', 'DT', ')NP'], and returns {_shape(found)}."
+                f"['(NP', 'DT', ')NP'], and returns {odd}."
             )
-        if found != (wanted := right_row(tree)):
-            raise Wrong(
-                f"Of {tree} the row should be “{' '.join(wanted)}” and is "
-                f"“{' '.join(found)}”{_reason(found, tree)}."
-            )
+        wanted = right_row(tree)
+        mistakes = {text: _row(tree, **other) for text, other in MISTAKES.items()}
+        require(
+            found == wanted,
+            f"Of {tree} the row should be “{' '.join(wanted)}” and is "
+            f"“{' '.join(found)}”{reason(found, mistakes)}.",
+        )
     return "brackets and tags in the order of the words, no words, no TOP"
 
 
-def _shape(found: Any) -> str:
-    """What was returned instead of a list of strings."""
-    if isinstance(found, list):
-        odd = next(each for each in found if not isinstance(each, str))
-        words = f"a list that holds {described(odd)}"
-        return f"{words}: join the children's lists" if isinstance(odd, list) else words
-    return described(found)
+def _odd(found: Any) -> str:
+    """What was returned instead of a list of strings, if it is none."""
+    if not isinstance(found, list):
+        return described(found)
+    for each in found:
+        if isinstance(each, list):
+            return "a list that holds list: join the children's lists"
+        if not isinstance(each, str):
+            return f"a list that holds {described(each)}"
+    return ""
 
 
 def _row(
@@ -72,6 +76,9 @@ def _row(
 
 # What is said of each usual mistake, and what `_row` does otherwise to make it.
 MISTAKES: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "leave out the bracket of TOP, not what is inside": {
+        "children": lambda tree: tree.children if tree.label != "TOP" else ()
+    },
     "it holds the words; the parser reads and writes tags alone": {
         "tag": lambda leaf: [leaf.word]
     },
@@ -117,11 +124,3 @@ MISTAKES: dict[str, dict[str, Callable[[Any], Any]]] = {
         "children": lambda tree: tuple(Tree(c.label, word="…") for c in tree.children)
     },
 }
-
-
-def _reason(found: list[str], tree: Tree) -> str:
-    """What gives the row that was found, of the usual mistakes."""
-    if not found:
-        return ": leave out the bracket of TOP, not what is inside"
-    words = (each for each, other in MISTAKES.items() if _row(tree, **other) == found)
-    return f": {text}" if (text := next(words, "")) else ""

@@ -2,29 +2,28 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.nn.modules.module import register_module_forward_hook
 
-from .assertions import (
-    Part,
-    call,
-    changed,
-    check_of,
-    close,
-    depart,
-    expect,
+from ..model.position import sinusoids
+from .assertions import Forward, changed, close, expect, require
+from .parts import Part, check_of, depart
+from .probes import Probe, normalised
+from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding, vectors
+from .sublayers import UNSCALED
+from .weights import (
+    Weights,
     matrices_of,
-    new_part,
-    output,
-    require,
+    needed,
     require_gradients,
     silence,
     size_of,
+    without,
 )
-from .probes import Forward, Inside, Probe, normalised, without
-from .stacks import D_MODEL, SIZES, check_layer, decoding, encoding
-from .sublayers import UNSCALED
 
 VOCAB = 23  # enough for ids of their own at each position
 SOURCE = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 9, 3, 2]])
@@ -41,12 +40,13 @@ def transformer(part: Part) -> str:
 
     def made(N: int = 1, vocab_size: int = VOCAB, **sizes: int | float) -> nn.Module:
         others = (SIZES | sizes).values()
-        return new_part("Transformer", part, vocab_size, N, D_MODEL, *others)
+        return part.module(vocab_size, N, D_MODEL, *others)
 
     module = made()
+    whole = Part("forward", module)
 
     def forward(src: Tensor, tgt: Tensor) -> Tensor:
-        return output("forward", module, src, tgt, shape=(*tgt.shape, VOCAB))
+        return whole.tensor(src, tgt, shape=(*tgt.shape, VOCAB))
 
     before = forward(SOURCE, TARGET)
     if close(before.exp().sum(-1), torch.ones(TARGET.shape), 1e-4):
@@ -58,7 +58,7 @@ def transformer(part: Part) -> str:
     _source_seen(forward, before)
     require_gradients(module, before)
     _sizes(module, made(vocab_size=VOCAB + 1), made(N=2))
-    call("forward", module, SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
+    whole(SOURCE.repeat(1, 10), TARGET.repeat(1, 16))
     # As the reader's class draws it; `made` has drawn its own.
     drawn = Inside.of(part(VOCAB, 1, D_MODEL, *SIZES.values()).eval(), VOCAB)
     _embedded(made(), drawn.table.std().item())
@@ -71,9 +71,9 @@ def _stacks(made: Callable[..., nn.Module]) -> None:
     encoder = _encoder_inside(made())
     if encoder.weights:
         encoding(encoder.forward)
-        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), 1, stack=True)
+        check_layer(lambda **sizes: _encoder_inside(made(**sizes)), stack=True)
     decoding(_decoder_inside(made()).forward)
-    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), 2, stack=True)
+    check_layer(lambda **sizes: _decoder_inside(made(**sizes)), stack=True)
 
 
 def _sizes(module: nn.Module, wider: nn.Module, deeper: nn.Module) -> None:
@@ -122,16 +122,27 @@ def _embedded(module: nn.Module, spread: float) -> None:
         inside.scale = math.sqrt(D_MODEL)
     with without(inside.others):
         logits = inside.run(SOURCE, TARGET)
-        memory = inside.memory(SOURCE, TARGET)
         _vectors("target", TARGET, inside.read(logits), inside)
-        if memory is not None:
-            _vectors("source", SOURCE, memory, inside)
+        if inside.last is not None:
+            _vectors("source", SOURCE, inside.memory(SOURCE, TARGET), inside)
     module.train()
+
+    def drops() -> bool:
+        one, other = (inside.run(SOURCE, TARGET) for _ in range(2))
+        return not close(one, other, 1e-3)
+
+    # In training dropout falls on the sum of embedding and position, §5.4.
     with without(inside.others):
-        _embedding_dropout(inside)
+        require(drops(), "Dropout is missing where embedding and positions are added.")
+        inside.fill(TARGET, 0.0)
+        require(
+            inside.positions or drops(),
+            "Dropout falls on the embedding before the positions are added: drop their "
+            "sum.",
+        )
 
 
-def _vectors(side: str, ids: Tensor, found: Tensor, inside: Inside) -> None:
+def _vectors(side: str, ids: Tensor, found: Tensor, inside: "Inside") -> None:
     """Raises: Wrong unless they are √d_model times rows, plus the positions' codes."""
     rows, codes = inside.table[ids], inside.codes(ids.size(1))
     mistakes = {
@@ -149,26 +160,9 @@ def _vectors(side: str, ids: Tensor, found: Tensor, inside: Inside) -> None:
     expect(normalised(found), right, sentence, mistakes, tolerance=1e-3)
 
 
-def _embedding_dropout(inside: Inside) -> None:
-    """In training it falls on the sum of embedding and position, §5.4."""
-
-    def drops() -> bool:
-        one, other = (inside.run(SOURCE, TARGET) for _ in range(2))
-        return not close(one, other, 1e-3)
-
-    require(drops(), "Dropout is missing where embedding and positions are added.")
-    if not inside.positions:
-        inside.fill(TARGET, 0.0)
-        require(
-            drops(),
-            "Dropout falls on the embedding before the positions are added: drop their "
-            "sum.",
-        )
-
-
 def _encoder_inside(module: nn.Module) -> Probe:
     inside = Inside.of(module, VOCAB)
-    return Probe(module, inside.encode, inside.encoder())
+    return Probe(module, inside.encode, inside.encoder(), vectors(1))
 
 
 def _decoder_inside(module: nn.Module) -> Probe:
@@ -176,7 +170,144 @@ def _decoder_inside(module: nn.Module) -> Probe:
     inside = Inside.of(module, VOCAB)
     encoder = {id(weight) for weight in inside.encoder()}
     rest = [weight for weight in inside.others if id(weight) not in encoder]
-    with torch.no_grad():
-        for weight in inside.others:
-            weight.mul_(id(weight) not in encoder)
-    return Probe(module, inside.decode, rest)
+    for weight in inside.others:
+        weight.detach().mul_(id(weight) not in encoder)
+    return Probe(module, inside.decode, rest, vectors(2))
+
+
+@dataclass
+class Inside:
+    """A Transformer whose embedding table is ours to write, for vectors to go in.
+
+    Each position of source and target has an id of its own, and the row of that id is
+    chosen so that the vector arrives; id 0 stands at what a mask hides. The decoder's
+    vectors are solved for from the logits.
+    """
+
+    module: nn.Module
+    tables: list[Tensor]  # with a row to an id; untied ones hold the same
+    others: Weights
+    positions: Weights  # learned ones, if it has them
+    last: nn.Module | None = None  # the encoder's, if a module gives the memory
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, module: nn.Module, vocab_size: int) -> "Inside":
+        """Raises: Wrong unless tables of that many rows are looked up."""
+        silence(module)
+        matrices = matrices_of(module)
+        tables = [weight for weight in matrices if vocab_size in weight.shape]
+        require(tables, "There should be a table of embeddings.")
+        others = [weight for weight in matrices if vocab_size not in weight.shape]
+        rows = [each if len(each) == vocab_size else each.T for each in tables]
+        inside = cls(module, [each.detach() for each in rows], others, [])
+        for table in inside.tables[1:]:
+            table.copy_(inside.table)
+        ids = torch.tensor([[1, 2, 3]])
+        with without(others):
+            before = inside.run(ids, ids)
+        for weight in others:
+            with without([other for other in others if other is not weight]):
+                if changed(before, inside.run(ids, ids)):
+                    inside.positions.append(weight)
+        inside.last = inside.find_last()
+        with without(others):
+            come = normalised(inside.read(before))
+        plain, scale = inside.vectors(ids), math.sqrt(inside.table.size(1))
+        inside.scale = 1.0 if close(come, normalised(plain), 1e-3) else scale
+        return inside
+
+    def run(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """The logits, without what may be returned after them."""
+        found = self.module(src, tgt)
+        return found[0] if isinstance(found, tuple) else found
+
+    @property
+    def table(self) -> Tensor:
+        return self.tables[0]
+
+    def codes(self, n: int) -> Tensor:
+        """The positions' codes, but for learned ones, which are turned off."""
+        return sinusoids(n, self.table.size(1)) * (not self.positions)
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """What the layers get for ids."""
+        return self.scale * self.table[ids] + self.codes(ids.size(1))
+
+    def fill(self, ids: Tensor, rows: Tensor | float) -> None:
+        """Rows of all tables."""
+        for table in self.tables:
+            table[ids] = rows
+
+    def write(self, vectors: Tensor, first: int, mask: Tensor | None) -> Tensor:
+        """The ids, counted from the first, that bring these vectors to the layers."""
+        batch, n, _ = vectors.shape
+        ids = torch.arange(first, first + batch * n).reshape(batch, n)
+        if mask is not None:
+            ids = ids.masked_fill(~mask[:, 0, 0], 0)
+        self.fill(ids, (vectors.detach() - self.codes(n)) / self.scale)
+        return ids
+
+    def read(self, logits: Tensor) -> Tensor:
+        """The decoder's vectors behind the logits, or behind log-probabilities."""
+        back = torch.linalg.pinv(pad(self.table.double(), (0, 1), value=1.0).T)
+        return (logits.double() @ back)[..., :-1].float()
+
+    def decode(self, y: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the decoder makes of vectors and of the encoder's input."""
+        src = self.write(memory, 1, mask)
+        tgt = self.write(y, 1 + memory.size(0) * memory.size(1), None)
+        with without(self.positions):
+            return self.read(self.run(src, tgt))
+
+    def encode(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the encoder makes of vectors."""
+        src = self.write(x, 1, mask)
+        tgt = torch.arange(3).repeat(len(x), 1) + 1 + x.size(0) * x.size(1)
+        with without(self.positions):
+            return self.memory(src, tgt)
+
+    def encoder(self) -> Weights:
+        """The weights that change the memory; none where that is unseen."""
+        if self.last is None:
+            return []
+        before = self.memory(SOURCE, TARGET)
+        return needed(
+            self.others, lambda: not changed(before, self.memory(SOURCE, TARGET))
+        )
+
+    def memory(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """What the decoder reads, where it is known which module gives it."""
+        seen = self._seen(src, tgt)
+        return [result for module, result in seen if module is self.last][-1]
+
+    def find_last(self) -> nn.Module | None:
+        """The last module through which all goes that the source does."""
+        logits = self.run(SOURCE, TARGET)
+        for module, result in reversed(self._seen(SOURCE, TARGET)):
+
+            def put(
+                _: nn.Module, __: object, other: object, kept: Tensor = result
+            ) -> Tensor | None:
+                same = isinstance(other, Tensor) and other.shape == kept.shape
+                return kept if same else None
+
+            with module.register_forward_hook(put):
+                other = self.run(SOURCE.roll(1, 0), TARGET)
+            if close(other, logits, 1e-4):
+                return module
+        return None
+
+    def _seen(self, src: Tensor, tgt: Tensor) -> list[tuple[nn.Module, Tensor]]:
+        """What modules give of the source's shape, with the batch first."""
+        seen: list[tuple[nn.Module, Tensor]] = []
+
+        def note(module: nn.Module, _: object, result: object) -> None:
+            if isinstance(result, Tensor) and result.dim() == 3:
+                for each in (result, result.transpose(0, 1)):
+                    if each.shape == (*src.shape, self.table.size(1)):
+                        seen.append((module, each))
+
+        with register_module_forward_hook(note):
+            self.run(src, tgt)
+        return seen
