@@ -116,7 +116,7 @@ def test_another_list_of_pairs_or_setting_is_another_run(tmp_path):
     where = NAME, tmp_path / "run"
     assert fit(fine_tune(*where, PAIRS, PAIRS, **QUIET, **FEW)) == "finished"
     assert fit(fine_tune(*where, PAIRS, PAIRS, **QUIET, **FEW)) == "finished"
-    with pytest.raises(UserError, match="holds other data .list has other content.*overwrite=True"):
+    with pytest.raises(UserError, match="list has other content.*overwrite=True"):
         fine_tune(*where, PAIRS[:4], PAIRS, **QUIET, **FEW)
     with pytest.raises(UserError, match="seed is 1 there .*overwrite=True"):
         fit(fine_tune(*where, PAIRS, PAIRS, **QUIET, **FEW, seed=2))
