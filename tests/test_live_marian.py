@@ -37,11 +37,12 @@ from test_live import (
     text_of,
     type_in,
 )
-from test_marian import FAULTS, TEXTS, VARIANTS, Case
+from test_marian import FAULTS, TEXTS, VARIANTS, Case, old_settings
 from tiny_run import opened
 
 from annotated_transformer import load
 from annotated_transformer.data.phrasebook import phrasebook
+from annotated_transformer.interop.marian import read_marian_config
 from annotated_transformer.interop.marian_export import export_marian
 from annotated_transformer.model_names import MODELS
 from tools import live
@@ -179,6 +180,21 @@ def test_a_language_that_the_model_lacks_is_named(plain):
     assert told == "This model knows no >>fre<<, but >>deu<<, >>fra<<."
 
 
+PUBLISHED_CONFIG = """
+const { liveMarian } = require(`${process.argv[1]}/marian.js`);
+const file = JSON.parse(require("fs").readFileSync(0));
+process.stdout.write(JSON.stringify(liveMarian({}).readConfig(file)));
+"""
+
+
+def test_settings_are_read_as_in_the_package(tmp_path):
+    for published in (old_settings(), old_settings() | {"decoder_layers": 2}):
+        found = by_script(PUBLISHED_CONFIG, published, SCRIPT.parent)
+        wanted = read_marian_config(published, tmp_path).to_dict()
+        assert wanted | found == wanted
+        assert wanted.keys() - found.keys() == {"model_type", "positions", "dropout"}
+
+
 # -- numbers ---------------------------------------------------------------------------
 
 
@@ -187,18 +203,18 @@ def check_numbers(folder: Path, case: Case) -> None:
     """Every log-probability is that of `transformers`."""
     torch.manual_seed(1)
     size, pad = case.model.config.decoder_vocab_size, case.model.config.pad_token_id
+    jobs, expected = [], []
     for text in TEXTS:
         ids = case.tokenizer(text, return_tensors="pt").input_ids
         tgt = torch.randint(2, size - 1, (1, 9))
         read = torch.cat([torch.full((1, 1), pad), tgt[:, :-1]], 1)
-        wanted = case.model(ids, decoder_input_ids=read).logits.log_softmax(-1)[0]
-        job = {"all": True, "ids": ids[0].tolist(), "target": tgt[0].tolist()}
-        (found,) = in_folder(folder, [job])
-        found = torch.tensor(
-            [[p if p is not None else -1e9 for p in row] for row in found]
-        )
-        assert (found[:, pad] == -1e9).all()
-        found[:, pad] = wanted[:, pad]
+        scores = case.model(ids, decoder_input_ids=read).logits.log_softmax(-1)
+        expected.append(scores[0])
+        jobs.append({"all": True, "ids": ids[0].tolist(), "target": tgt[0].tolist()})
+    for rows, wanted in zip(in_folder(folder, jobs), expected, strict=True):
+        assert all(row[pad] is None for row in rows)  # −∞
+        wanted[:, pad] = 0
+        found = torch.tensor([[p or 0 for p in row] for row in rows])
         torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
 
 
@@ -247,7 +263,7 @@ def test_translations_are_those_of_the_package(case):
 
 def test_what_the_package_exports_translates_as_before(exported, tmp_path):
     """With the tokenizer that an export of ours keeps."""
-    sources = [source for source, _ in phrasebook("en", "de", "test", 20)]
+    sources = [source for source, _ in phrasebook("en", "de", "test", 8)]
     jobs = [
         {"text": t, "options": {"size": 4}} for t in [*sources, "HE SAID: ‘I’LL GO’"]
     ]
@@ -375,6 +391,16 @@ def test_a_readers_marian_model_runs_in_the_page(served, exported, tmp_path):
             number for number in text_of(browser, "effect").split() if "−" in number
         )
         assert before != now
+        click(browser, "#live-trained")
+        browser.run("document.getElementById('live-edit').click()")
+        code = "document.getElementById('live-code').value"
+        browser.wait(f"{code}.includes('softmax')")
+        browser.run(f"{code} = {code}.replace('Math.sqrt(query.length)', '1')")
+        click(browser, "#live-code-run")  # a worker of its own
+        edited = text_of(browser, "changed-output")
+        click(browser, "#live-code-reset")
+        click(browser, "#live-no-scale")
+        assert text_of(browser, "changed-output") == edited
         click(browser, "#live-trained")
         choose_folder(browser, bad)
         assert "normalize_before is true" in text_of(browser, "own-model")

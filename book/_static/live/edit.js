@@ -120,7 +120,10 @@
   async function drop(event) {
     if (!event.dataTransfer.types.includes("Files")) return; // a text, for a field
     event.preventDefault();
-    if (event.type === "drop") own(await modelFolder.dropped(event.dataTransfer.items));
+    if (event.type !== "drop") return;
+    const files = await modelFolder.dropped(event.dataTransfer.items).catch(() => null);
+    if (files) own(files);
+    else at("own-model").textContent = "This browser doesn't hand over a dropped folder here: choose it.";
   }
 
   at("part").addEventListener("change", choose);

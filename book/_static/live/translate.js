@@ -138,7 +138,7 @@ var Live = (() => {
 
   const UNKNOWN = {
     "[unk]": " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back.",
-    "<unk>": " What it reads as <unk>, it never saw, and leaves out.",
+    "<unk>": " What it reads as <unk>, it doesn't know, and leaves out.",
   };
 
   // -- Translating ----------------------------------------------------------------------
