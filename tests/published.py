@@ -32,7 +32,7 @@ def jitter(model: torch.nn.Module, scale: float) -> None:
                 tensor.add_(scale * torch.randn_like(tensor))
 
 
-def sentence_pieces(folder: Path) -> list[Path]:
+def sentence_pieces(folder: Path, **options) -> list[Path]:
     """A SentencePiece model for each language of the phrasebook."""
     paths = [folder / "source.spm", folder / "target.spm"]
     for side, path in enumerate(paths):
@@ -40,9 +40,8 @@ def sentence_pieces(folder: Path) -> list[Path]:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter([pair[side] for pair in PAIRS]),
                 model_writer=file,
-                vocab_size=160,
-                hard_vocab_limit=False,
                 minloglevel=2,
+                **dict(vocab_size=160, hard_vocab_limit=False) | options,
             )
     return paths
 
@@ -57,9 +56,9 @@ def table_of_ids(paths: list[Path]) -> dict[str, int]:
     return {name: i for i, name in enumerate(names)}
 
 
-def marian_tokenizer(folder: Path, separate: bool):
+def marian_tokenizer(folder: Path, separate: bool, **pieces):
     """Write its files; with separate tables both are equally long, as OPUS-MT's are."""
-    paths = sentence_pieces(folder)
+    paths = sentence_pieces(folder, **pieces)
     tables = [table_of_ids([p]) for p in paths] if separate else [table_of_ids(paths)]
     if separate:
         short, long = sorted(tables, key=len)
@@ -80,10 +79,12 @@ def marian_tokenizer(folder: Path, separate: bool):
     return tokenizer, len(tables[0])
 
 
-def make_marian(folder: Path, separate: bool = False, **settings):
-    """Write a Marian directory; its model and its tokenizer."""
+def make_marian(folder: Path, separate: bool = False, pieces=None, **settings):
+    """Write a Marian directory; its model and its tokenizer, whose SentencePiece models
+    are trained with the options `pieces`.
+    """
     folder.mkdir()
-    tokenizer, size = marian_tokenizer(folder, separate)
+    tokenizer, size = marian_tokenizer(folder, separate, **pieces or {})
     sizes = dict(encoder_layers=2, decoder_layers=2, max_position_embeddings=40)
     for side in ("encoder", "decoder"):
         sizes |= {f"{side}_attention_heads": 4, f"{side}_ffn_dim": 48}

@@ -748,13 +748,14 @@ TARGET_WORDS = """[...document.querySelectorAll('#live-target-tokens span')]
   .map((each) => each.textContent)"""
 
 
-def choose_files(browser: Browser, *paths: Path) -> None:
-    """Files from a disk, and the page's answer to them."""
+def choose_files(browser: Browser, *paths: Path, field: str = "files") -> None:
+    """Files from a disk, or a folder, and the page's answer to them."""
     browser.run("document.getElementById('live-own-model').textContent = ''")
     document = browser.call("DOM.getDocument")["root"]["nodeId"]
-    field = browser.call("DOM.querySelector", nodeId=document, selector="#live-files")
+    about = {"nodeId": document, "selector": f"#live-{field}"}
+    node = browser.call("DOM.querySelector", **about)["nodeId"]
     files = [str(path) for path in paths]
-    browser.call("DOM.setFileInputFiles", files=files, nodeId=field["nodeId"])
+    browser.call("DOM.setFileInputFiles", files=files, nodeId=node)
     browser.wait(f"{TOLD} !== ''")
 
 

@@ -15,6 +15,7 @@ SCRIPTS = {  # by page; what they load besides, they load when a reader asks
         "touch/figure-one.js",
         "live/translate.js",
         "live/saved-run.js",
+        "live/folder.js",
         "live/live.js",
         "live/figure.js",
         "live/panels.js",

@@ -74,34 +74,27 @@
 
   // -- A model of the reader's own --------------------------------------------------------
 
-  const NEEDED = ["model.safetensors", "config.json", "text.json", "tokenizer.json"];
-  const SECOND = "target_tokenizer.json"; // of a model that has one
-
-  async function own({ target }) {
-    const files = Object.fromEntries(Array.from(target.files, (file) => [file.name, file]));
-    if (target.files.length === 1 && !NEEDED.includes(target.files[0].name))
-      return Live.openRun(target.files[0]);
+  // A language by its English name, by its code where that is none, or by its part.
+  function language(code, part) {
+    if (code === "und") return `its ${part} language`;
     try {
-      const missing = NEEDED.filter((name) => !files[name]);
-      if (missing.length) throw new Error(`choose ${missing.join(" and ")} as well`);
-      const json = async (name) => JSON.parse(await files[name].text());
-      const [config, text, tokenizer] = await Promise.all(NEEDED.slice(1).map(json));
-      savedRun.checkConfig(config);
-      if (!config.shared_vocab) throw new Error("it has two vocabularies, this page takes one");
-      if (config.positions !== "sinusoidal")
-        throw new Error(`its positions are ${config.positions}, this page has the paper's`);
-      if (text.moses) throw new Error("its text is cut by Moses' rules, which this page lacks");
-      if (!text.joint && !files[SECOND]) throw new Error(`choose ${SECOND} as well`);
-      const target = text.joint ? tokenizer : await json(SECOND);
-      const found = { weights: files[NEEDED[0]],
-        folder: { config, text, tokenizer, target } };
-      Live.use(found, await Live.withModel(found));
-      document.querySelector("#live-answers strong").textContent = `In ${text.tgt_lang}`;
-      for (const place of ["output", "changed-output", "own"]) at(place).lang = text.tgt_lang;
-      at("own-model").textContent = `Your model: ${text.src_lang} to ${text.tgt_lang}, `
-        + `${config.N} layers, d_model ${config.d_model}. It never leaves this device.`;
-      at("source").labels[0].textContent = `A sentence for your model (${text.src_lang})`;
-      at("code-status").textContent = "";
+      return new Intl.DisplayNames("en", { type: "language" }).of(code.replace("_", "-"));
+    } catch {
+      return code;
+    }
+  }
+
+  async function marian() {
+    if (!window.liveMarian) await Live.script("marian.js");
+    return liveMarian({});
+  }
+
+  async function own(files) {
+    if (modelFolder.isRun(files)) return Live.openRun(files[0]);
+    try {
+      const found = await modelFolder.read(files, marian), made = await Live.withModel(found);
+      Live.use(found, made);
+      describe(found.folder, made.codes);
       use(null);
     } catch (error) {
       at("own-model").textContent = `That's no model for this page: ${error.message}.`;
@@ -109,11 +102,37 @@
     return undefined;
   }
 
+  function describe({ config: { N, decoder_N = N, d_model }, text: { src_lang, tgt_lang } },
+    codes = []) {
+    const [from, to] = [language(src_lang, "source"), language(tgt_lang, "target")];
+    document.querySelector("#live-answers strong").textContent = `In ${to}`;
+    for (const place of ["output", "changed-output", "own"]) at(place).lang = tgt_lang;
+    at("own").labels[0].textContent = `Your translation (${to})`;
+    at("source").labels[0].textContent = `A sentence for your model (${from})`;
+    const layers = N === decoder_N ? N : `${N} and ${decoder_N}`;
+    const begin = codes.length
+      ? ` Begin a sentence with the language that you want, as ${codes.slice(0, 5).join(" or ")}.` : "";
+    at("own-model").textContent = `Your model: ${src_lang} to ${tgt_lang}, ${layers} layers, `
+      + `d_model ${d_model}. It never leaves this device.${begin}`;
+    at("code-status").textContent = "";
+  }
+
+  async function drop(event) {
+    if (!event.dataTransfer.types.includes("Files")) return; // a text, for a field
+    event.preventDefault();
+    if (event.type !== "drop") return;
+    const files = await modelFolder.dropped(event.dataTransfer.items).catch(() => null);
+    if (files) own(files);
+    else at("own-model").textContent = "This browser doesn't hand over a dropped folder here: choose it.";
+  }
+
   at("part").addEventListener("change", choose);
   at("edit").addEventListener("click", choose);
   at("code-run").addEventListener("click", runCode);
   at("code-reset").addEventListener("click", reset);
-  at("files").addEventListener("change", own);
+  for (const field of [at("files"), at("folder")])
+    field.addEventListener("change", () => own(modelFolder.chosen(field.files)));
+  for (const event of ["dragover", "drop"]) document.addEventListener(event, drop);
 
   Live.begin(savedRun.unpacked(Live.first));
 })();

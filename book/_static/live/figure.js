@@ -23,9 +23,9 @@
   let way = [], spot = 0, head = 0, playing = null;
 
   // The way of the data: up the encoder, layer by layer, then up the decoder.
-  function wayOf(N) {
-    const names = Object.keys(BOXES), layered = (those) =>
-      Array.from({ length: N }, (_, layer) => those.map((box) => [box, layer])).flat();
+  function wayOf() {
+    const names = Object.keys(BOXES), layered = (those) => Array.from(
+      { length: layers(those[0]) }, (_, layer) => those.map((box) => [box, layer])).flat();
     const plain = (those) => those.map((box) => [box, 0]);
     return [...plain(names.slice(0, 2)), ...layered(names.slice(2, 6)),
       ...plain(names.slice(6, 8)), ...layered(names.slice(8, 14)), ...plain(names.slice(14))];
@@ -33,6 +33,7 @@
 
   const here = () => way[spot];
   const isLayered = (box) => PARTS[box].includes("*");
+  const layers = (box) => Live.layers(PARTS[box].split(".")[0]);
   const part = ([box, layer]) => PARTS[box].replace("*", layer);
   const side = ([box]) => (PARTS[box].startsWith("encoder") ? "source" : "step");
 
@@ -46,7 +47,7 @@
   // -- Drawing --------------------------------------------------------------------------
 
   function draw() {
-    way = wayOf(Live.config.N);
+    way = wayOf();
     at("way").max = way.length - 1;
     go(Math.min(spot, way.length - 1));
   }
@@ -58,7 +59,7 @@
     at("way").value = spot;
     at("way").setAttribute("aria-valuetext", `${name}, layer ${layer + 1}`);
     at("figure").innerHTML = figure(box, off); // of our own text alone
-    at("box-name").textContent = name + (isLayered(box) ? `, layer ${layer + 1} of ${Live.config.N}` : "");
+    at("box-name").textContent = name + (isLayered(box) ? `, layer ${layer + 1} of ${layers(box)}` : "");
     at("box-what").replaceChildren(`${what} `, make("a", { href: `model/${chapter}.html` }, "Its chapter"));
     at("box-off").checked = isOff(here());
     at("box-off").closest("label").hidden = !silenced(here()).length;

@@ -11,6 +11,8 @@
   Live.number = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
   Live.heads = (kind, layer) =>
     Array.from({ length: Live.config.h }, (_, head) => `${kind}.${layer}.${head}`);
+  Live.layers = (side) =>
+    (side === "encoder" ? Live.config.N : Live.config.decoder_N ?? Live.config.N);
   Live.off = off;
 
   // -- Translating with parts turned off ------------------------------------------------
@@ -78,7 +80,7 @@
   };
 
   function setConfig(config) {
-    const other = Live.config && (Live.config.h !== config.h || Live.config.N !== config.N);
+    const other = Live.config && ["N", "decoder_N", "h"].some((it) => Live.config[it] !== config[it]);
     Live.config = config;
     if (!other) return;
     at("attention").chosen = undefined; // another model's heads
@@ -129,8 +131,8 @@
 
   // Whether the model in view has such a part.
   function has(part) {
-    const [, layer, head] = part.split(".");
-    return PART.test(part) && !(Number(layer) >= Live.config.N)
+    const [side, layer, head] = part.split(".");
+    return PART.test(part) && !(Number(layer) >= Live.layers(side))
       && !(Number(head) >= Live.config.h);
   }
 
@@ -211,15 +213,14 @@
       write(`With changes: ${at("changed-output").textContent}`, 215, 32, "#a04000");
       write(changes(), 250, 22, "#555555");
     }
-    const small = at("attention").pictures(), N = Live.config.N, side = 250 / N;
+    const small = at("attention").pictures(), { h } = Live.config, kinds = ["encoder", "decoder", "cross"];
+    const side = Math.min(250 / Math.max(...kinds.map(Live.layers)), 370 / h);
     context.imageSmoothingEnabled = false;
-    small.forEach((each, n) => {
-      const [row, column] = [Math.floor(n / Live.config.h) % N, n % Live.config.h];
-      const block = Math.floor(n / (Live.config.h * N));
-      const [x, y] = [50 + block * 380 + column * side, 280 + row * side];
+    kinds.forEach((kind, block) => small.splice(0, h * Live.layers(kind)).forEach((each, n) => {
+      const [x, y] = [50 + block * 380 + (n % h) * side, 280 + Math.floor(n / h) * side];
       context.strokeRect(x, y, side - 6, side - 6);
       context.drawImage(each, x, y, side - 6, side - 6);
-    });
+    }));
     write("Every head of a Transformer: encoder, decoder, cross. The Annotated Transformer",
       575, 26, "#555555");
     write(document.querySelector("link[rel=canonical]").href, 608, 20, "#555555");

@@ -30,7 +30,7 @@
   function drawAttention({ source, target, looks }) {
     const read = ["<s>", ...target.slice(0, -1)];
     // A step gives no weight to what comes later.
-    const rows = (kind, keys) => Array.from({ length: Live.config.N }, (_, layer) =>
+    const rows = (kind, keys) => Array.from({ length: Live.layers(kind) }, (_, layer) =>
       looks[`${kind}.${layer}`].weights.map((head) =>
         head.map((row) => keys.map((_, j) => row[j] || 0))));
     at("attention").show([

@@ -26,12 +26,13 @@ var savedRun = (() => {
   }
 
   // What the page draws grows with these, so that larger ones would stop it.
-  const MOST = { N: 9, h: 16, d_model: 2048, d_ff: 8192, max_length: 4096 };
+  const MOST = { N: 9, decoder_N: 9, h: 16, d_model: 2048, d_ff: 8192, max_length: 4096 };
 
-  function checkConfig(config) {
+  function checkConfig({ decoder_N, ...config }) {
+    const sizes = { decoder_N: decoder_N ?? config.N, ...config };
     for (const [name, most] of Object.entries(MOST))
-      if (!Number.isInteger(config[name]) || config[name] < 1 || config[name] > most)
-        throw new Error(`its ${name} is ${config[name]}, and this page takes 1 to ${most}`);
+      if (!Number.isInteger(sizes[name]) || sizes[name] < 1 || sizes[name] > most)
+        throw new Error(`its ${name} is ${sizes[name]}, and this page takes 1 to ${most}`);
   }
 
   // A tree's steps go from 0 on, each after that of its parent.

@@ -100,11 +100,11 @@ var makeTransformer = () => {
 
   const isOff = (switches, name) => Boolean(switches.off && switches.off.has(name));
 
-  // Equation (2), §3.3: max(0, x W_1 + b_1) W_2 + b_2 at each position alone.
-  function feedForward(X, { W_1, W_2 }) {
+  // Equation (2), §3.3: max(0, x W_1 + b_1) W_2 + b_2 at each position alone; a model may
+  // have another activation than max(0, x).
+  function feedForward(X, { W_1, W_2 }, activation = (x) => Math.max(0, x)) {
     const hidden = linear(X, W_1);
-    for (let k = 0; k < hidden.data.length; k++)
-      if (hidden.data[k] < 0) hidden.data[k] = 0;
+    hidden.data.forEach((x, k, data) => { data[k] = activation(x); });
     return linear(hidden, W_2);
   }
 
@@ -137,7 +137,8 @@ var makeTransformer = () => {
 
   // §3.4 and §3.5: token vectors times √d_model, plus the codes of their positions.
   function embed(model, ids, placeOf, switches, side) {
-    const { d_model } = model.config, table = model.tgt_embedding.weight;
+    const own = side === "encoder" && model.src_embedding; // of two vocabularies
+    const { d_model } = model.config, table = (own || model.tgt_embedding).weight;
     const tokens = matrix(ids.length, d_model), places = matrix(ids.length, d_model);
     const factor = Math.fround(Math.sqrt(d_model));
     const coded = switches.positions !== false && !isOff(switches, `${side}.positions`);
@@ -158,9 +159,10 @@ var makeTransformer = () => {
     return boxes[`${name}.${after}`] = addNorm(X, output, layer[after].norm, residual);
   }
 
-  function fed(X, layer, name, boxes, switches) {
+  function fed(X, layer, name, boxes, switches, activation) {
     const off = isOff(switches, `${name}.feed_forward`);
-    const output = off ? matrix(X.rows, X.columns) : feedForward(X, layer.feed_forward);
+    const output = off ? matrix(X.rows, X.columns)
+      : feedForward(X, layer.feed_forward, activation);
     return subLayer(X, output, layer, name, "feed_forward", boxes, switches);
   }
 
@@ -179,7 +181,7 @@ var makeTransformer = () => {
         model.config, switches, name);
       looks[name] = { ...look, keys: K, values: V };
       X = subLayer(X, look.output, layer, name, "attention", boxes, switches);
-      X = fed(X, layer, name, boxes, switches);
+      X = fed(X, layer, name, boxes, switches, model.activation);
     });
     const memory = model.decoder.layers.map(({ source_attention: part }) =>
       ({ keys: linear(X, part.W_K), values: linear(X, part.W_V) }));
@@ -202,9 +204,10 @@ var makeTransformer = () => {
         own.keys.map(() => values), model.config, switches, `cross.${l}`);
       looks[`cross.${l}`] = { ...cross, ...memory };
       Y = subLayer(Y, cross.output, layer, `decoder.${l}`, "source_attention", boxes, switches);
-      Y = fed(Y, layer, `decoder.${l}`, boxes, switches);
+      Y = fed(Y, layer, `decoder.${l}`, boxes, switches, model.activation);
     });
-    const logits = linear(Y, model.tgt_embedding); // the same matrix again, §3.4
+    const { weight } = model.tgt_embedding; // the same matrix again, §3.4
+    const logits = linear(Y, { weight, bias: model.logits_bias });
     const logProbs = rowsOf(logits).map((x) => logSoftmax(x, model.config));
     return { logProbs, boxes, looks };
   }
@@ -345,6 +348,7 @@ var makeTransformer = () => {
     Prepend: ({ prepend }) => (text) => (text ? prepend + text : text),
     Replace: ({ pattern: found, content }) => (text) =>
       text.replace(pattern(found), () => content),
+    Strip: () => (text) => text.trim(),
   };
   const DECODERS = { // from a list of tokens to another
     Fuse: () => (tokens) => [tokens.join("")],
@@ -397,11 +401,13 @@ var makeTransformer = () => {
   }
 
   // Text to ids, the end token last, and back, as the library `tokenizers` does; a source
-  // is tidied first, if the model asks for it. The target may have merges of its own.
+  // is tidied first, if the model asks for it. The target may have merges of its own, and
+  // a vocabulary.
   function makeTokenizer(settings, target, { pad_id, bos_id, eos_id }, tidy) {
-    const { vocab, unk_token } = settings.model;
-    const names = Object.keys(vocab), special = [pad_id, bos_id, eos_id];
-    names.sort((a, b) => vocab[a] - vocab[b]);
+    const { vocab, unk_token } = settings.model, special = [pad_id, bos_id, eos_id];
+    const vocabs = { source: vocab, target: target.model.vocab || vocab };
+    const sorted = (ids) => Object.keys(ids).sort((a, b) => ids[a] - ids[b]);
+    const names = { source: sorted(vocabs.source), target: sorted(vocabs.target) };
     const ranked = ({ model: { merges } }) =>
       new Map(merges.map((pair, rank) => [pair.join(" "), rank]));
     const ranks = { source: ranked(settings), target: ranked(target) };
@@ -418,14 +424,15 @@ var makeTransformer = () => {
     };
     return {
       names,
+      unk_id: vocab[unk_token],
       encode(text, side = "source") {
-        const words = prepared(text, side).match(pattern(pieces)) || [];
+        const words = prepared(text, side).match(pattern(pieces)) || [], ids = vocabs[side];
         const tokens = words.flatMap((word) =>
-          merged(Array.from(word, (letter) => (letter in vocab ? letter : unk_token)), ranks[side]));
-        return [...tokens.map((token) => vocab[token]), eos_id];
+          merged(Array.from(word, (letter) => (letter in ids ? letter : unk_token)), ranks[side]));
+        return [...tokens.map((token) => ids[token]), eos_id];
       },
       decode(ids) {
-        const tokens = ids.filter((id) => !special.includes(id)).map((id) => names[id]);
+        const tokens = ids.filter((id) => !special.includes(id)).map((id) => names.target[id]);
         return back.reduce((list, change) => change(list), tokens).join("");
       },
       // A translation with the source's addresses and unknown characters where it has
@@ -465,31 +472,50 @@ var makeTransformer = () => {
   };
 
   // A safetensors file: the length of a JSON header, the header, the numbers. Integers of
-  // one byte have a scale for each row beside them; they become float32 here. The file
-  // itself holds what a model folder has in `config`, `text`, `tokenizer` and `target`.
-  function read(buffer, folder) {
-    const length = Number(new DataView(buffer).getBigUint64(0, true));
-    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  // one byte have a scale for each row beside them; they become float32 here.
+  function readTensors(buffer) {
+    let length, header;
+    try {
+      length = Number(new DataView(buffer).getBigUint64(0, true));
+      header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+    } catch {
+      throw new Error("its weights are no safetensors file");
+    }
     const { __metadata__: about, ...entries } = header, tensors = {};
     for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
       const bytes = buffer.slice(8 + length + from, 8 + length + to);
       if (!NUMBERS[dtype]) throw new Error(`its weights are ${dtype}, not F32, F16 or BF16`);
-      const [rows, columns = 1] = shape, data = NUMBERS[dtype](bytes);
+      const [rows, columns = 1] = shape, isWhole = bytes.byteLength === to - from;
+      const data = NUMBERS[dtype](isWhole ? bytes : new ArrayBuffer(0));
       if (shape.length > 2 || rows * columns !== data.length)
         throw new Error(`its tensor ${name} isn't of the shape that its header says`);
       tensors[name] = { rows, columns, data };
     }
-    const { config, text, tokenizer, target = tokenizer } = folder || JSON.parse(about.about);
-    const model = { config, languages: [text.src_lang, text.tgt_lang] };
-    for (const [name, tensor] of Object.entries(tensors)) {
-      if (name.endsWith(".scale")) continue;
-      const scale = tensors[`${name}.scale`];
-      if (scale) for (let n = 0; n < tensor.rows; n++)
-        row(tensor, n).forEach((value, i, of) => { of[i] = value * scale.data[n]; });
-      put(model, name.split("."), tensor);
+    for (const [name, scale] of Object.entries(tensors)) {
+      if (!name.endsWith(".scale")) continue;
+      const whole = tensors[name.slice(0, -".scale".length)];
+      scale.data.forEach((factor, n) => row(whole, n).forEach((value, i, of) => {
+        of[i] = value * factor;
+      }));
+      delete tensors[name];
     }
-    model.tokenizer = makeTokenizer(tokenizer, target, config, text.tidy);
+    return { tensors, about };
+  }
+
+  // A model of these tensors, with what its text needs.
+  function build(tensors, config, tokenizer, languages) {
+    const model = { config, tokenizer, languages };
+    for (const [name, tensor] of Object.entries(tensors)) put(model, name.split("."), tensor);
     return model;
+  }
+
+  // The file of the page's own model holds what a folder has in `config`, `text`,
+  // `tokenizer` and `target`.
+  function read(buffer, folder) {
+    const { tensors, about } = readTensors(buffer);
+    const { config, text, tokenizer, target = tokenizer } = folder || JSON.parse(about.about);
+    return build(tensors, config, makeTokenizer(tokenizer, target, config, text.tidy),
+      [text.src_lang, text.tgt_lang]);
   }
 
   // "encoder.layers.0.W" becomes model.encoder.layers[0].W.
@@ -498,7 +524,8 @@ var makeTransformer = () => {
     else put(place[name] ||= name === "layers" ? [] : {}, rest, value);
   }
 
-  return { read, encode, step, begin, beam, translate, force, shuffle, top };
+  return { read, readTensors, build, makeTokenizer, encode, step, begin, beam, translate, force,
+    shuffle, top };
 };
 
 var Transformer = makeTransformer();

@@ -71,9 +71,11 @@ var Live = (() => {
     return parts;
   }
 
-  // A worker with a Transformer of this code: `ask(task, given, show)` promises its answer.
-  function start(code) {
-    const text = `"use strict"; (${liveWorker})(self, (${code})(), (${liveMissing})());`;
+  // A worker with a Transformer of this code, and with marian.js for such a model:
+  // `ask(task, given, show)` promises its answer.
+  function start(code, marian) {
+    const made = marian ? `(${liveMarian})((${code})())` : `(${code})()`;
+    const text = `"use strict"; (${liveWorker})(self, ${made}, (${liveMissing})());`;
     const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     const worker = new Worker(url), waiting = new Map();
     let count = 0;
@@ -125,7 +127,7 @@ var Live = (() => {
   // The same for any model's files, and for code that a reader has edited.
   async function withModel(found, code) {
     await scripts();
-    const made = start(code || makeTransformer);
+    const made = start(code || makeTransformer, found.marian);
     try {
       return { ...made, ...await made.ask("load", found) };
     } catch (error) {
@@ -133,6 +135,12 @@ var Live = (() => {
       throw error;
     }
   }
+
+  const UNKNOWN = {
+    "[unk]": " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back.",
+    "<unk>": " What it reads as <unk>, it doesn't know, and leaves out.",
+    written: " [unk] stands for a character that it can't write.",
+  };
 
   // -- Translating ----------------------------------------------------------------------
 
@@ -162,7 +170,7 @@ var Live = (() => {
     for (const place of ["output", "final"]) at(place).textContent = "";
     mark("output", {});
     try {
-      if (!text.trim()) throw new Error("Type an English sentence first.");
+      if (!text.trim()) throw new Error("Type a sentence first.");
       if (text.length > LONGEST)
         throw new Error(`That's ${text.length} characters, and this page takes ${LONGEST}: `
           + "shorten it.");
@@ -176,10 +184,8 @@ var Live = (() => {
       if (live.after && !await live.after({ worker, turn, text, found })) return undefined;
       at("final").textContent = at("output").textContent;
       document.dispatchEvent(new CustomEvent("translated", { detail: found }));
-      const strange = found.output.includes("[unk]")
-        ? " [unk] stands for a character that it can't write."
-        : found.unknown ? " What it reads as [unk], characters that it never saw, addresses and telephone numbers, is put back."
-        : "";
+      const strange = found.output.includes("[unk]") ? UNKNOWN.written
+        : found.unknown ? UNKNOWN[found.source.includes("[unk]") ? "[unk]" : "<unk>"] : "";
       const lost = found.missing.length ? ` The translation lacks ${found.missing.join(", ")}.` : "";
       return say(`${found.ids.length} tokens in, ${found.answer.length} out, `
         + `${found.milliseconds.toFixed(0)} ms for each.${strange}${lost}`);
@@ -211,7 +217,7 @@ var Live = (() => {
 
   // `after` is what the page does with a translation, and `clear` if there is none; `use`
   // puts another model to work; `done` waits for the last translation that was asked for.
-  const live = { at, open, mark, run, scripts, translate, withModel,
+  const live = { at, open, mark, run, script, scripts, translate, withModel,
     done: () => running,
     files: () => files,
     use(found, worker) {

@@ -12,9 +12,10 @@ var liveWorker = (self, Transformer, missing) => {
     channel.port2.postMessage(0);
   });
 
-  const named = (id) => {
+  // The name of a token of one side; of one that is written, by default.
+  const named = (id, side = "target") => {
     const { bos_id, eos_id } = model.config;
-    return { [bos_id]: "<s>", [eos_id]: "</s>" }[id] || model.tokenizer.names[id];
+    return { [bos_id]: "<s>", [eos_id]: "</s>" }[id] || model.tokenizer.names[side][id];
   };
 
   // A search's tree as a list, each node with its parent's place in it.
@@ -42,7 +43,8 @@ var liveWorker = (self, Transformer, missing) => {
     const looks = Object.entries({ ...source.looks, ...forced.looks }).map(
       ([name, { joined, scores, weights, values }]) => [name, { joined, scores, weights, values }]);
     return { ids: source.ids, answer, candidates,
-      source: source.ids.map(named), target: answer.map(named),
+      source: source.ids.map((id) => named(id, "source")),
+      target: answer.map((id) => named(id)),
       probabilities: forced.logProbability.map(Math.exp),
       boxes: { ...source.boxes, ...forced.boxes }, looks: Object.fromEntries(looks) };
   }
@@ -61,7 +63,7 @@ var liveWorker = (self, Transformer, missing) => {
     async load({ weights, packed, folder }) {
       const whole = packed ? weights.stream().pipeThrough(new DecompressionStream("gzip")) : weights;
       model = Transformer.read(await new Response(whole).arrayBuffer(), folder);
-      return { config: model.config };
+      return { config: model.config, codes: model.tokenizer.codes };
     },
 
     // One translation; `show` gets the best beginning at each step. A newer call ends it.
@@ -95,7 +97,7 @@ var liveWorker = (self, Transformer, missing) => {
       if (!found) return null;
       const answer = [...found.tokens, ...(found.finished ? [model.config.eos_id] : [])];
       return { output: written(found.tokens), read: model.tokenizer.decode(ids),
-        unknown: ids.includes(model.tokenizer.names.indexOf("[unk]")),
+        unknown: ids.includes(model.tokenizer.unk_id),
         logProbability: found.logProbability, milliseconds, missing: lost(found),
         tree: tree(found.steps, found.node), ...inside(source, answer, switches) };
     },
@@ -108,7 +110,7 @@ var liveWorker = (self, Transformer, missing) => {
     async worth({ ids, answer, switches }, show, turn) {
       const found = {}, whole = tasks.score({ ids, answer, switches });
       for (const name of ["encoder", "decoder", "cross"])
-        for (const layer of model.decoder.layers.keys())
+        for (const layer of (name === "encoder" ? model.encoder : model.decoder).layers.keys())
           for (let head = 0; head < model.config.h; head++) {
             const id = `${name}.${layer}.${head}`, off = new Set([...(switches.off || []), id]);
             found[id] = whole - tasks.score({ ids, answer, switches: { ...switches, off } });
@@ -123,7 +125,7 @@ var liveWorker = (self, Transformer, missing) => {
       const answer = encoded(text, "target");
       const found = Transformer.force(model, Transformer.encode(model, ids, switches), answer,
         switches).logProbability;
-      return { names: answer.map(named), probabilities: found.map(Math.exp),
+      return { names: answer.map((id) => named(id)), probabilities: found.map(Math.exp),
         logProbability: found.reduce((a, b) => a + b, 0) };
     },
   };
