@@ -48,11 +48,11 @@ def test_the_tokenizer_makes_spaces_one_and_takes_no_special_tokens(tmp_path):
     assert loaded.encode_source([" [eos] x"]) == ours.encode_source(["[eos] x"])
 
 
-def test_an_export_stays_tidy_and_says_so(tmp_path):
-    tokenizer = replace(shipped().tokenizer, tidy=True)
+def test_an_export_normalizes_and_says_so(tmp_path):
+    tokenizer = replace(shipped().tokenizer, normalize=True)
     export_ctranslate2(shipped().model, tokenizer, tmp_path / "out")
-    assert PairTokenizer.load(tmp_path / "out").tidy
-    assert "data.tidying" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert PairTokenizer.load(tmp_path / "out").normalize
+    assert "data.normalization" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
 def test_nothing_is_replaced_and_nothing_half_written(tmp_path, monkeypatch):

@@ -135,7 +135,7 @@ def test_a_dry_run_goes_on_too(run, model, own):
         (["--set", "d_model=32"], ["d_model follows from", "leave it out"]),
         (["--set", "vocab_size=99"], ["vocab_size follows from"]),
         (["--set", "lowercase=false"], ["lowercase"]),
-        (["--set", "tidy=true"], ["tidy"]),
+        (["--set", "normalize=true"], ["normalize"]),
         (["--set", "stpes=3"], ["stpes", "steps"]),
         (["--set", "max_tokens=100"], ["max_tokens", "64"]),
         (["--recipe", "phrasebook"], ["--recipe", "--from"]),

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models
 
 from annotated_transformer.data.bpe_dropout import BPEDropout
 from annotated_transformer.data.corpora import load_corpus
+from annotated_transformer.data.normalization import normalize_text
 from annotated_transformer.data.pair_tokenizer import (
     PairTokenizer,
     moses_detokenize,
@@ -23,7 +24,6 @@ from annotated_transformer.data.pair_tokenizer import (
 )
 from annotated_transformer.data.phrasebook import phrasebook
 from annotated_transformer.data.text_files import read_lines
-from annotated_transformer.data.tidying import tidied
 from annotated_transformer.data.tokenizer import apply_merges, learn_merges, merge
 from annotated_transformer.data.tokenizer_training import train_bpe, train_tokenizer
 from annotated_transformer.errors import UserError
@@ -180,7 +180,7 @@ def test_tokens_of_moses_keep_the_space_after_them():
         assert tokenizer.decode(tokenizer.encode(text).ids[:-1]) == text
 
 
-TIDIED = {
+NORMALIZED = {
     "“Hi,” she said. ‘No’": "\"Hi,\" she said. 'No'",
     "«Oui» „ja‟ ‚so’": '"Oui" "ja" \'so\'',
     "WHERE IS THE STATION?": "Where is the station?",
@@ -211,42 +211,46 @@ LEFT += [
 ]
 
 
-@pytest.mark.parametrize(("text", "wanted"), [*TIDIED.items(), *((t, t) for t in LEFT)])
-def test_source_text_is_tidied(text, wanted):
-    assert tidied(text) == wanted == tidied(wanted)
+@pytest.mark.parametrize(
+    ("text", "wanted"), [*NORMALIZED.items(), *((t, t) for t in LEFT)]
+)
+def test_source_text_is_normalized(text, wanted):
+    assert normalize_text(text) == wanted == normalize_text(wanted)
 
 
 @pytest.mark.parametrize("part", ["a", "a.", "a@a.", "www.!", "12 ", "1-", "com."])
-def test_a_word_without_end_is_tidied_at_once(part):
+def test_a_word_without_end_is_normalized_at_once(part):
     began = time.process_time()
-    tidied(part * 50_000)
+    normalize_text(part * 50_000)
     assert time.process_time() - began < 2
 
 
-def test_a_tidy_pair_tidies_its_source_alone():
+def test_a_normalizing_pair_changes_its_source_alone():
     pairs = [(en.upper(), f"“{de}”") for en, de in PAIRS]
-    tidy = train_tokenizer(pairs, "en", "de", 300, tidy=True)
-    assert {*"“”"} <= tidy.target.get_vocab().keys()
+    normalizing = train_tokenizer(pairs, "en", "de", 300, normalize=True)
+    assert {*"“”"} <= normalizing.target.get_vocab().keys()
     texts, same = ["“TWO HOURS”, ’TIS SO"], ['"Two hours", \'tis so']
-    assert tidy.encode_source(texts) == tidy.encode_source(same)
-    assert tidy.source_tokens(texts[0]) == tidy.source_tokens(same[0])
-    assert tidy.unknown_characters("‟☃") == ['"', "☃"]
-    assert tidy.encode_target(texts) != tidy.encode_target(same)
-    assert tidy.encode_target(["a@b.de"]) == tidy.encode_target(["\ufffc"])
-    assert tidy.unknown_characters("☃ a@b.de") == ["☃", "\ufffc"]
-    plain = replace(tidy, tidy=False)
-    assert plain.encode_source(texts) != tidy.encode_source(texts)
+    assert normalizing.encode_source(texts) == normalizing.encode_source(same)
+    assert normalizing.source_tokens(texts[0]) == normalizing.source_tokens(same[0])
+    assert normalizing.unknown_characters("‟☃") == ['"', "☃"]
+    assert normalizing.encode_target(texts) != normalizing.encode_target(same)
+    assert normalizing.encode_target(["a@b.de"]) == normalizing.encode_target(
+        ["\ufffc"]
+    )
+    assert normalizing.unknown_characters("☃ a@b.de") == ["☃", "\ufffc"]
+    plain = replace(normalizing, normalize=False)
+    assert plain.encode_source(texts) != normalizing.encode_source(texts)
 
 
-def test_an_older_text_json_is_not_tidy(joint, tmp_path):
-    replace(joint, tidy=True).save(tmp_path)
+def test_an_older_text_json_normalizes_nothing(joint, tmp_path):
+    replace(joint, normalize=True).save(tmp_path)
     path = tmp_path / "text.json"
     settings = json.loads(path.read_text())
-    assert settings["tidy"] is True and settings["format"] == 1
-    assert PairTokenizer.load(tmp_path).tidy
-    del settings["tidy"]
+    assert settings["normalize"] is True and settings["format"] == 1
+    assert PairTokenizer.load(tmp_path).normalize
+    del settings["normalize"]
     path.write_text(json.dumps(settings))
-    assert not PairTokenizer.load(tmp_path).tidy
+    assert not PairTokenizer.load(tmp_path).normalize
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -382,14 +386,13 @@ def template(pieces: list) -> dict:
         ({"model": {"type": "BPE", "vocab": {"ab": 0}, "merges": []}}, "no merges"),
         ({"format": 2}, "format 2, but this version reads format 1; upgrade"),
         ({"moses": "yes"}, "must hold"),
-        ({"tidy": 1}, "must hold"),
+        ({"normalize": 1}, "must hold"),
     ],
 )
 def test_files_of_others_are_refused(joint, tmp_path, change, message):
     joint.save(tmp_path)
-    name = (
-        "text.json" if {"format", "moses", "tidy"} & change.keys() else "tokenizer.json"
-    )
+    settings = {"format", "moses", "normalize"} & change.keys()
+    name = "text.json" if settings else "tokenizer.json"
     content = json.loads((tmp_path / name).read_text()) | change
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(UserError, match=f"{name}.*({message})"):

@@ -438,9 +438,9 @@ def test_the_data_of_a_run_are_made_once_and_what_was_left_out_is_counted(tmp_pa
     assert (tmp_path / "r" / "log.jsonl").read_text().count('"data"') == 1
     with pytest.raises(ValueError, match=r"\(lowercase is False there and True here\)"):
         prepared(tmp_path / "r", lowercase=True)
-    with pytest.raises(ValueError, match="tidy is None there and True here"):
-        prepared(tmp_path / "r", tidy=True)
-    assert prepared(tmp_path / "tidy", tidy=True).task.tokenizer.tidy
+    with pytest.raises(ValueError, match="normalize is None there and True here"):
+        prepared(tmp_path / "r", normalize=True)
+    assert prepared(tmp_path / "normalize", normalize=True).task.tokenizer.normalize
 
 
 def test_a_mistake_that_was_refused_can_be_put_right_in_the_same_folder(tmp_path):

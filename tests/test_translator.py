@@ -86,12 +86,15 @@ def message(call) -> str:
 # ---- translations ----
 
 
-def test_a_tidy_translator_reads_capitals_and_curly_quotes_as_any_others(translator):
-    tidy = Translator(translator.model, replace(translator.tokenizer, tidy=True))
+def test_a_normalizing_translator_reads_capitals_and_curly_quotes_as_any_others(
+    translator,
+):
+    tokenizer = replace(translator.tokenizer, normalize=True)
+    normalizing = Translator(translator.model, tokenizer)
     shouted, said = ["ONE TWO “SIX”", "I’LL TWO"], ['One two "six"', "I'll two"]
-    assert tidy.translate(shouted) == tidy.translate(said)
-    rows = tidy.tokenizer.encode_source(shouted)
-    assert rows == tidy.tokenizer.encode_source(said)
+    assert normalizing.translate(shouted) == normalizing.translate(said)
+    rows = normalizing.tokenizer.encode_source(shouted)
+    assert rows == normalizing.tokenizer.encode_source(said)
     assert rows != translator.tokenizer.encode_source(shouted)
 
 

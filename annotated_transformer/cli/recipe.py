@@ -17,7 +17,7 @@ Own = dict[str, str | None]  # src, tgt, valid, recipe
 # The tokenizer decides the first, and of a model to go on from it decides more.
 TOKENIZER = ["pad_id", "bos_id", "eos_id", "src_vocab_size", "tgt_vocab_size"]
 TOKENIZER += ["shared_vocab", "architecture", "training"]
-TEXT = ["vocab_size", "joint", "moses", "lowercase", "tidy"]
+TEXT = ["vocab_size", "joint", "moses", "lowercase", "normalize"]
 
 
 def plan_training(
@@ -65,7 +65,7 @@ def named_recipe(
     if src and tgt and valid:
         plan = recipes.recipe(recipe) if recipe else own_recipe(source, src, tgt)
         plan = replace(plan, corpus=source, src=src, tgt=tgt, valid_split=valid)
-        return replace(plan, moses=False, lowercase=False, tidy=False)
+        return replace(plan, moses=False, lowercase=False, normalize=False)
     files = Path(source).parent.glob(f"{Path(source).name}.*")
     own = src or tgt or valid or recipe
     if own or (source not in recipes.recipes() and any(files)):

@@ -20,7 +20,7 @@ from tokenizers import (
 from ..errors import UserError, check_kind
 from ..files import CARD, read_card, read_json, write_file, write_json
 from ..model.config import BOS, EOS, PAD, UNK
-from .tidying import COPIED, HIDDEN, tidied
+from .normalization import COPIED, HIDDEN, normalize_text
 from .tokenizer_files import (
     as_rows,
     check_ids,
@@ -76,7 +76,7 @@ class PairTokenizer:
     tgt_lang: str
     moses: bool = False
     lowercase: bool = False
-    tidy: bool = False
+    normalize: bool = False
     card: str = ""
 
     def __post_init__(self) -> None:
@@ -150,14 +150,14 @@ class PairTokenizer:
 
     def prepare(self, texts: list[str], lang: str) -> list[str]:
         """Texts as the tokenizer gets them, as this pair asks for it: addresses hidden
-        if it's tidy, cut by Moses."""
-        if self.tidy:
+        if it normalizes, cut by Moses."""
+        if self.normalize:
             texts = [COPIED.sub(HIDDEN, text) for text in texts]
         return moses_tokenize(texts, lang, self.lowercase) if self.moses else texts
 
     def prepare_source(self, texts: list[str]) -> list[str]:
-        """The same of source texts, tidied before if this pair asks for it."""
-        normalized = list(map(tidied, texts)) if self.tidy else texts
+        """The same of source texts, normalized before if this pair asks for it."""
+        normalized = list(map(normalize_text, texts)) if self.normalize else texts
         return self.prepare(normalized, self.src_lang)
 
     def encode_source(self, texts: list[str]) -> list[list[int]]:
@@ -191,8 +191,8 @@ class PairTokenizer:
         return token_labels(self.target, self.encode_target([text])[0])
 
     def without_addresses(self, text: str) -> str:
-        """The text without what passes as one character, if this pair is tidy."""
-        return COPIED.sub("", text) if self.tidy else text
+        """The text without what passes as one character, if this pair normalizes."""
+        return COPIED.sub("", text) if self.normalize else text
 
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of a source text that the vocabulary lacks, in order, with
@@ -283,12 +283,12 @@ def moses_detokenize(lines: Iterable[str], lang: str) -> list[str]:
 
 
 FIELDS = {"src_lang": str, "tgt_lang": str, "joint": bool, "moses": bool}
-FIELDS |= {"lowercase": bool, "tidy": bool}
+FIELDS |= {"lowercase": bool, "normalize": bool}
 
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The fields of text.json. Raises: UserError for a damaged or a newer file."""
-    settings = {"tidy": False} | read_json(path)  # which older files don't say
+    settings = {"normalize": False} | read_json(path)  # which older files don't say
     if settings.get("format") not in (None, 1):
         raise UserError(
             f"{path}: format {settings['format']!r}, but this version reads format 1; "

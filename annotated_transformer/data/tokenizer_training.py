@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from tokenizers import Tokenizer, trainers
 
 from ..errors import UserError
+from .normalization import normalize_text
 from .pair_tokenizer import PairTokenizer, empty_tokenizer, moses_tokenize
-from .tidying import tidied
 from .tokenizer_files import SPECIAL, check_learned, check_vocab_size
 
 
@@ -46,7 +46,7 @@ def train_tokenizer(
     joint: bool = True,
     moses: bool = False,
     lowercase: bool = False,
-    tidy: bool = False,
+    normalize: bool = False,
 ) -> PairTokenizer:
     """Learn byte-pair vocabularies from sentence pairs: one for both languages, as in
     the paper, or one each.
@@ -54,7 +54,7 @@ def train_tokenizer(
     Raises: UserError for no pairs, a vocabulary too small for the characters, or an
     iterator where two passes are needed.
     """
-    langs, style = (src_lang, tgt_lang), (moses, lowercase, tidy)
+    langs, style = (src_lang, tgt_lang), (moses, lowercase, normalize)
     passes = training_texts(pairs, langs, joint, *style)
     sides = [train_bpe(each, vocab_size, moses, lowercase) for each in passes]
     return PairTokenizer(sides[0], sides[-1], *langs, *style)
@@ -66,7 +66,7 @@ def training_texts(
     joint: bool,
     moses: bool,
     lowercase: bool,
-    tidy: bool,
+    normalize: bool,
 ) -> list[Iterator[str]]:
     """The texts to learn a vocabulary from: of both sides together, or of each side.
 
@@ -81,7 +81,11 @@ def training_texts(
     def texts(*sides: int) -> Iterator[str]:
         for pair in pairs:
             for side in sides:
-                text = tidied(pair[side]) if tidy and side == 0 else pair[side]
+                text = (
+                    normalize_text(pair[side])
+                    if normalize and side == 0
+                    else pair[side]
+                )
                 lang = langs[side]
                 yield moses_tokenize([text], lang, lowercase)[0] if moses else text
 

@@ -71,12 +71,12 @@ def readme(form: str, model: Transformer, tokenizer: PairTokenizer) -> str:
             "before and moses_detokenize after, from "
             "annotated_transformer.data.pair_tokenizer."
         )
-    if tokenizer.tidy:
+    if tokenizer.normalize:
         notes.append(
             "The model expects straight quotes, no text in capitals, no heading, and "
             "U+FFFC for an address or a telephone number, to be put back where it "
-            "writes [unk]: tidied from annotated_transformer.data.tidying sees to the "
-            "source."
+            "writes [unk]: annotated_transformer.data.normalization.normalize_text "
+            "sees to the source."
         )
     title = f"# {tokenizer.src_lang} to {tokenizer.tgt_lang}: {form}\n\n"
     return title + "".join(f"- {note}\n" for note in notes)

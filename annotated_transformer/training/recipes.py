@@ -29,7 +29,7 @@ class Recipe:
     joint: bool = True
     moses: bool = False
     lowercase: bool = False
-    tidy: bool = False
+    normalize: bool = False
     bpe_dropout: float = 0.0
     train_split: str = "train"
     valid_split: str = "val"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ..data.normalization import COPIED, HIDDEN
 from ..data.pair_tokenizer import PairTokenizer
-from ..data.tidying import COPIED, HIDDEN
 from ..decoding.search import Hypothesis
 from ..errors import UserError, check_kind
 

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from ..data.tidying import ADDRESS
+from ..data.normalization import ADDRESS
 from .numerals import NUMERALS, numerals
 
 NUMBER = r"[0-9]+(?:[.,'’][0-9]+)*"

@@ -27,7 +27,7 @@ from ..training.recipes import Recipe
 from ..training.run import OVERWRITE, differences
 
 Pairs = Iterable[tuple[str, str]]
-STYLE = ("joint", "moses", "lowercase", "tidy")  # how a text is prepared
+STYLE = ("joint", "moses", "lowercase", "normalize")  # how a text is prepared
 
 
 def check_pairs(name: str, pairs: Any, src: str, tgt: str) -> Pairs:
@@ -96,7 +96,7 @@ def describe_data(
     the model that the run goes on from.
     """
     names = "corpus src tgt vocab_size joint moses lowercase max_tokens"
-    names += " train_split valid_split" + " tidy" * plan.tidy
+    names += " train_split valid_split" + " normalize" * plan.normalize
     names += " bpe_dropout" * bool(plan.bpe_dropout)
     description = {name: getattr(plan, name) for name in names.split()}
     sides = (("train", train), ("valid", valid))

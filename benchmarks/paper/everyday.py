@@ -67,7 +67,7 @@ GONE_ON = (
 FIRST, TAUGHT = GONE_ON.format(pairs="pairs"), GONE_ON.format(pairs="taught")
 RUNS = (
     "python -m benchmarks.paper.augmentation runs/pairs",
-    ON_FILES.format(pairs="pairs") + "--recipe tatoeba-en-de --set tidy=true "
+    ON_FILES.format(pairs="pairs") + "--recipe tatoeba-en-de --set normalize=true "
     "--out runs/first",
     FIRST + "--from runs/first/model --set steps=1800 --set warmup=200 "
     "--set peak=0.0007 --out runs/second",

@@ -443,7 +443,7 @@ var liveMarian = (Transformer) => {
     checkTensors(named, config);
     if (isPublished(config)) reorder(named, config);
     const words = sides ? makeTokenizer(sides, config)
-      : Transformer.makeTokenizer(tokenizer, target, config, text.tidy);
+      : Transformer.makeTokenizer(tokenizer, target, config, text.normalize);
     const model = Transformer.build(named, config, words, [text.src_lang, text.tgt_lang]);
     model.activation = ACTIVATIONS[config.activation];
     return model;

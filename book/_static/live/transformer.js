@@ -383,13 +383,13 @@ var makeTransformer = () => {
   }
 
   // One character for each address and telephone number, straight quotes, and no text in
-  // capitals or heading, as data/tidying.py has it.
+  // capitals or heading, as data/normalization.py has it.
   const HIDDEN = "\ufffc", COPIED = new RegExp(
     /(?<![\p{L}\p{N}_.%+-])[\p{L}\p{N}_.%+-]+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+|(?:https?:\/\/|www\.)\S*[\p{L}\p{N}_/]/u.source
     + /|(?<![\p{L}\p{N}_.@-])(?:[\p{L}\p{N}_-]+\.)+(?:com|org|net|edu|gov|info|io|eu|de|uk)(?![\p{L}\p{N}_-])(?:\/\S*[\p{L}\p{N}_])?/u.source
     + /|(?<![\p{L}\p{N}_.,:$€£+-])(?=(?:[^0-9]{0,2}[0-9]){7})[+(]{0,2}[0-9]{2,6}\)?(?:(?:[ -]{1,2}|\/(?=[0-9]{5}))[0-9]{2,8}){1,5}(?![.,:]?[0-9])(?![\p{L}\p{N}_/-])/u.source, "gu");
 
-  function tidied(text) {
+  function normalized(text) {
     const straight = text.replace(/[“”„‟«»]/g, '"').replace(/[‘’‚]/g, "'");
     const words = straight.split(" ").filter((word) => /\p{L}/u.test(word));
     const shouts = words.length > 1 && !/\p{Ll}/u.test(straight);
@@ -401,9 +401,9 @@ var makeTransformer = () => {
   }
 
   // Text to ids, the end token last, and back, as the library `tokenizers` does; a source
-  // is tidied first, if the model asks for it. The target may have merges of its own, and
+  // is normalized first, if the model asks for it. The target may have merges of its own, and
   // a vocabulary.
-  function makeTokenizer(settings, target, { pad_id, bos_id, eos_id }, tidy) {
+  function makeTokenizer(settings, target, { pad_id, bos_id, eos_id }, normalize) {
     const { vocab, unk_token } = settings.model, special = [pad_id, bos_id, eos_id];
     const vocabs = { source: vocab, target: target.model.vocab || vocab };
     const sorted = (ids) => Object.keys(ids).sort((a, b) => ids[a] - ids[b]);
@@ -418,9 +418,9 @@ var makeTransformer = () => {
       // White space as Python counts it, each run of it one space.
       const clean = text.replace(/(?:(?!\ufeff)\s|[\x1c-\x1f\x85])+/gu, " ")
         .replace(/^ | $/g, "");
-      const hidden = tidy ? clean.replace(COPIED, HIDDEN) : clean;
-      const tidyText = tidy && side === "source" ? tidied(hidden) : hidden;
-      return normal.reduce((line, change) => change(line), tidyText);
+      const hidden = normalize ? clean.replace(COPIED, HIDDEN) : clean;
+      const plainText = normalize && side === "source" ? normalized(hidden) : hidden;
+      return normal.reduce((line, change) => change(line), plainText);
     };
     return {
       names,
@@ -514,7 +514,7 @@ var makeTransformer = () => {
   function read(buffer, folder) {
     const { tensors, about } = readTensors(buffer);
     const { config, text, tokenizer, target = tokenizer } = folder || JSON.parse(about.about);
-    return build(tensors, config, makeTokenizer(tokenizer, target, config, text.tidy),
+    return build(tensors, config, makeTokenizer(tokenizer, target, config, text.normalize),
       [text.src_lang, text.tgt_lang]);
   }
 

@@ -22,7 +22,7 @@ COPIED = re.compile(f"{ADDRESS.pattern}|{PHONE.pattern}")
 HIDDEN = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
-def tidied(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text with straight quotes and, if it shouts or is a heading, in lower case.
 
     An address or telephone number becomes one character, `HIDDEN`.
