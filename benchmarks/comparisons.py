@@ -80,6 +80,7 @@ def side(
             if (found := same(name, [*map(settings, last)], key)) != value:
                 raise ValueError(f"{name}: its runs have {key} {found}, {value} won")
     tried = [*map(settings, trials or won)]
+    took = [each["seconds"] for each in last if "seconds" in each]
     return Side(
         name,
         {each: tuple(sorted({trial[each] for trial in tried})) for each in tried[0]},
@@ -93,6 +94,7 @@ def side(
         same(name, trials or [{}], unit),
         same(name, last, "parameters"),
         same(name, last, "batch"),
+        mean(took) if took else None,
     )
 
 

@@ -24,7 +24,7 @@ APART = 1.05  # times as many parameters, or the length of a trial: told beyond
 BOUNDS = {"dropout": 0, "inverse": 0, "n-grams": 1, "order": 0, "penalty": 0}
 TEST = "the test"  # as the task of a search: what it was scored by
 TOLD = "side", "tried", "won", "trials", "passes or updates", "seeds", "score"
-HEADER = (*TOLD, "of a trial", "parameters", "batch")
+HEADER = (*TOLD, "of a trial", "parameters", "batch", "seconds a run")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Side:
     An exact side is solved, not trained: its passes are None, and without seeds it has
     one score. Several winners are those of several seeds, each of which chose anew.
     `tuned_on` is the task of the search, None without one, and `trial` the length of a
-    trial, as passes. A batch is the tokens or rows of an update. None: not known.
+    trial, as passes. A batch is the tokens or rows of an update; seconds are a
+    run's mean, on machines that the record names. None: not known.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Side:
     trial: float | None = None
     parameters: float | None = None
     batch: float | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def table(comparison: Comparison) -> list[list[str]]:
             _count(side.passes) or "exact",
             ", ".join(map(str, side.seeds)) or "none",
             score(side.scores),
-            *map(_count, (side.trial, side.parameters, side.batch)),
+            *map(_count, (side.trial, side.parameters, side.batch, side.seconds)),
         ]
         for side in comparison.sides
     ]

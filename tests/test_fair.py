@@ -21,6 +21,7 @@ NET = Side(
     trial=3.0,
     parameters=1_000,
     batch=64,
+    seconds=90.0,
 )
 LINEAR = Side(
     name="the linear model",
@@ -192,9 +193,9 @@ def test_the_table_has_grids_and_intervals():
     assert network == [
         *("network", "rate 0.001, 0.003, 0.01; dropout 0, 0.1; norm pre, post"),
         *("rate 0.003; dropout 0; norm pre", "12", "3", "1, 2, 3", "0.8 ± 0.025"),
-        *("3", "1,000", "64"),
+        *("3", "1,000", "64", "90"),
     ]
-    assert linear[2:] == ["C 4, 16", "12", "exact", "none", "0.7", "", "", ""]
+    assert linear[2:] == ["C 4, 16", "12", "exact", "none", "0.7", *[""] * 4]
     # Student's t for two degrees of freedom is 4.30; 4.30 · 0.01 / √3 = 0.0248.
     assert score((0.8, 0.81, 0.79)) == "0.8 ± 0.025"
 
