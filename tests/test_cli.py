@@ -250,7 +250,7 @@ def test_other_files_in_a_run_s_folder_are_named(run, own, tmp_path):
     for name in ("en", "de"):
         with open(tmp_path / f"train.{name}", "a") as file:
             file.write("March 3\n")
-    refused(run(*own, "--set", "steps=2"), "train.en has other content", "--out")
+    refused(run(*own, "--set", "steps=2"), "train.en has other content", "--overwrite")
 
 
 # --- the other tasks

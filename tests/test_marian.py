@@ -331,7 +331,7 @@ def test_the_settings_of_published_models_are_understood(tmp_path):
 BIAS = "model.encoder.layers.0.fc1.bias"
 CODES = "model.encoder.embed_positions.weight"
 FAULTS = {
-    "no config": (remove("config.json"), "holds no model"),
+    "no config": (remove("config.json"), "is no published Marian directory"),
     "another type": (change(model_type="t5"), "holds a model of type 't5'"),
     "unscaled": (change(scale_embedding=False), "scale_embedding is False"),
     "heads": (

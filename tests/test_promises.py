@@ -227,7 +227,7 @@ def test_a_model_that_has_no_room_is_refused_before_it_is_built(sizes, run, tmp_
 
 @pytest.mark.parametrize("name", ["transformer", "language-model"])
 def test_layers_without_tensors_are_not_told_of(folder, run, name):
-    sizes = {"N": 100_000, "d_model": 16, "h": 2, "vocab_size": 100}
+    sizes = {"N": 100_000, "d_model": 16, "h": 2, "vocab_size": 1_000}
     about = {"N": 100_000} if name == "transformer" else {"model_type": name} | sizes
     if name != "transformer":
         (folder / "config.json").write_text("{}")

@@ -432,7 +432,10 @@ def test_the_data_of_a_run_are_made_once_and_what_was_left_out_is_counted(tmp_pa
     assert fit(run) == "finished"
     counts = {"dropped_train": left_out, "dropped_valid": run.task.valid.dropped}
     assert records[0] == {"event": "data", "step": 0, **counts}
-    again = prepared(tmp_path / "r", [("changed", "since")])
+    made = (tmp_path / "r" / "data" / "train" / "src.tokens").stat().st_mtime_ns
+    again = prepared(tmp_path / "r")
+    now = (tmp_path / "r" / "data" / "train" / "src.tokens").stat().st_mtime_ns
+    assert now == made
     assert (again.task.train.src_tokens == run.task.train.src_tokens).all()
     fit(again)
     assert (tmp_path / "r" / "log.jsonl").read_text().count('"data"') == 1
