@@ -23,7 +23,7 @@ languages; DATA is the name of a data set or a file of yours:
     fit(start_run(make_task("masked-language-model", DATA), RUN))
     fit(start_run(make_task("vision", DATA), RUN))
     fit(start_run(make_task("series", DATA, steps=900), RUN))      # 900 updates
-A run prints its progress; `report=None` keeps it silent.
+A run prints its progress; `report=None`, where it is made, keeps it silent.
 
 What DATA may be, and the class that opens the trained model:
     classifier             "imdb", or a file of lines: class, tab, text   TextClassifier

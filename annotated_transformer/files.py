@@ -271,7 +271,8 @@ def verify(folder: str | Path) -> int:
         folders += [each for name in names for each in sorted(folder.glob(name))]
     folders = [each for each in folders if os.path.lexists(each / MANIFEST)]
     if not folders:
-        raise UserError(f"{folder} has no {MANIFEST}: name a folder of this package")
+        lack = f"has no {MANIFEST}" if folder.exists() else "is not there"
+        raise UserError(f"{folder} {lack}: name a folder of this package")
     listed = {p / n: about for p in folders for n, about in read_manifest(p).items()}
     for path, wanted in listed.items():
         check_regular(path)

@@ -174,9 +174,12 @@ def classifier(runs: list[Record]) -> Iterator[Comparison]:
 
 
 def vision(runs: list[Record]) -> Iterator[Comparison]:
-    """Each number of images: the Transformer, convolutions, and a linear model."""
+    """Each number of images that was scored: the Transformer, convolutions, and a
+    linear model.
+    """
     runs = trained(runs, ImageTraining().batch)
-    studies = {each["study"]: each["images"] for each in runs if "rate" in each}
+    scored = [each for each in runs if "rate" in each and "accuracy" in each]
+    studies = {each["study"]: each["images"] for each in scored}
     for study, images in sorted(studies.items(), key=itemgetter(1)):
         here = [each for each in runs if each["study"] in (study, f"{study}, linear")]
         name = f"MNIST, {images:,} {study.partition(' ')[2]}"

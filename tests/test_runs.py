@@ -227,3 +227,10 @@ def test_settings_follow_the_number_of_pairs(pairs, name, tmp_path):
     wanted = recipe(name)
     assert (plan.architecture, plan.training) == (wanted.architecture, wanted.training)
     assert not plan.moses and not plan.lowercase and plan.corpus.endswith("own")
+
+
+def test_a_run_of_another_type_is_refused_in_one_short_line(tmp_path):
+    run("classifier", tmp_path / "run")
+    with pytest.raises(UserError, match="another run .*; and [0-9]+ more") as told:
+        run("vision", tmp_path / "run")
+    assert len(str(told.value)) < 600 + len(str(tmp_path))

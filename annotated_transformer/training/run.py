@@ -162,6 +162,12 @@ def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     return lines
 
 
+def some_of(lines: list[str]) -> str:
+    """The first four of some differences, and how many more there are."""
+    more = len(lines) - 4
+    return "; ".join(lines[:4]) + (f"; and {more} more" if more > 0 else "")
+
+
 def claim_folder(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json, or see that it describes this very run.
 
@@ -172,7 +178,7 @@ def claim_folder(folder: Path, description: dict[str, Any]) -> None:
     if not path.exists():
         write_json(path, description)
     if lines := differences(read_json(path), description):
-        other = f"{folder} holds another run ({'; '.join(lines)})"
+        other = f"{folder} holds another run ({some_of(lines)})"
         raise UserError(f"{other}: {OVERWRITE}")
 
 

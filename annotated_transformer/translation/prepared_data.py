@@ -24,7 +24,7 @@ from ..files import (
 )
 from ..model.transformer import Transformer
 from ..training.recipes import Recipe
-from ..training.run import OVERWRITE, differences
+from ..training.run import OVERWRITE, differences, some_of
 
 Pairs = Iterable[tuple[str, str]]
 STYLE = ("joint", "moses", "lowercase", "normalize")  # how a text is prepared
@@ -141,7 +141,7 @@ def check_data(folder: Path, wanted: dict[str, Any]) -> None:
         raise UserError(f"{made}: move it away or choose another folder for the run")
     if stored is None or stored == wanted or not names & {"train", "valid"}:
         return
-    other = f"{folder} holds other data ({'; '.join(differences(stored, wanted))})"
+    other = f"{folder} holds other data ({some_of(differences(stored, wanted))})"
     raise UserError(f"{other}: {OVERWRITE}")
 
 
