@@ -201,7 +201,7 @@ def fill(
                     yield f"{number}\t{escaped(token)}\t{chance:.1%}"
 
 
-def fine_tune(
+def fine_tune_classifier(
     model: MaskFiller,
     data: Annotated[
         str, "imdb, or a file with an example a line: the class, a tab, the text."
@@ -239,5 +239,5 @@ MODEL_TYPE = ModelType(
     about="15 % of the tokens are hidden and predicted. Held out are some of IMDb's "
     "test reviews, or a tenth of your own lines; a file of yours is evaluated whole.",
     example=("own.txt", "vocab_size=2000"),
-    commands={"fill": fill, "fine-tune": fine_tune},
+    commands={"fill": fill, "fine-tune": fine_tune_classifier},
 )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from .assertions import Forward, changed, close, disturb, expect, require
 from .parts import depart
-from .weights import Weights, needed, without
+from .weights import Weights, needed_weights, without
 
 SELF, SOURCE, NETWORK = "self-attention", "source attention", "feed-forward"
 
@@ -111,9 +111,9 @@ class Probe:
             after = self.forward(x, disturb(memory[0], 0))
             return changed(self.output(), after)
 
-        found = {SELF: needed(self.weights, mixes)}
+        found = {SELF: needed_weights(self.weights, mixes)}
         if memory:
-            found[SOURCE] = needed(self.weights, asks)
+            found[SOURCE] = needed_weights(self.weights, asks)
         attentions = [weight for weights in found.values() for weight in weights]
         require(
             len({id(weight) for weight in attentions}) == len(attentions),
@@ -122,7 +122,7 @@ class Probe:
         )
         with without(attentions):
             before = self.output()
-            found[NETWORK] = needed(
+            found[NETWORK] = needed_weights(
                 self.weights, lambda: not changed(before, self.output())
             )
         require(

@@ -78,7 +78,9 @@ def without(weights: Iterable[nn.Parameter], keep: float = 0.0) -> Iterator[None
             weight.detach().copy_(values)
 
 
-def needed(weights: Iterable[nn.Parameter], holds: Callable[[], object]) -> Weights:
+def needed_weights(
+    weights: Iterable[nn.Parameter], holds: Callable[[], object]
+) -> Weights:
     """The weights without any one of which something no longer holds."""
     found = []
     for weight in weights:

@@ -18,7 +18,7 @@ from .sublayers import UNSCALED
 from .weights import (
     Weights,
     matrices_of,
-    needed,
+    needed_weights,
     require_gradients,
     silence,
     size_of,
@@ -272,7 +272,7 @@ class Inside:
         if self.last is None:
             return []
         before = self.memory(SOURCE, TARGET)
-        return needed(
+        return needed_weights(
             self.others, lambda: not changed(before, self.memory(SOURCE, TARGET))
         )
 

@@ -57,7 +57,7 @@ CHANGES = {
 }
 
 
-def changed(words: str, kind: str, language: str) -> str:
+def corrected(words: str, kind: str, language: str) -> str:
     """Words of a kind with the changes that a language makes there."""
     for pattern, replacement in CHANGES.get((kind, language), {}).items():
         words = re.sub(pattern, replacement, words)
@@ -66,7 +66,7 @@ def changed(words: str, kind: str, language: str) -> str:
 
 def worded(kind: str, language: str, *words: str, row: int = 0) -> str:
     """A pattern of the table phrasebook_words.tsv with words in its gaps."""
-    return changed(WORDS[kind][row][language].format(*words), kind, language)
+    return corrected(WORDS[kind][row][language].format(*words), kind, language)
 
 
 Say = Callable[[Any, str], str]  # what a language says for a value
@@ -97,7 +97,7 @@ def number_words(n: int, language: str) -> str:
     joint = {"en": " and " if rest < 100 else ", ", "de": "", "it": ""}
     parts = [thousands, rest] if thousands and rest else [n]
     words = [round_number(part, language) for part in parts]
-    return changed(joint.get(language, " ").join(words), "cardinal", language)
+    return corrected(joint.get(language, " ").join(words), "cardinal", language)
 
 
 @cache
@@ -107,15 +107,15 @@ def year_words(year: int, language: str) -> str:
         return str(num2words(year, lang=language, to="year"))
     if language == "nl" and year < 2000:
         rest = number_words(year % 100, "nl") if year % 100 else ""
-        return changed(f"negentienhonderd{rest}", "cardinal", "nl")
-    return changed(number_words(year, language), "year", language)
+        return corrected(f"negentienhonderd{rest}", "cardinal", "nl")
+    return corrected(number_words(year, language), "year", language)
 
 
 @cache
 def ordinal_words(n: int, language: str) -> str:
     """An ordinal from 1 to 99 in words, as it stands before a masculine noun."""
     words = str(num2words(n, lang=language, to="ordinal"))
-    return changed(words, "ordinal", language)
+    return corrected(words, "ordinal", language)
 
 
 def ordinal(value: tuple[int, int], language: str) -> str:
@@ -157,7 +157,7 @@ Style = Literal["standard", "or"]
 
 def listed(names: Sequence[str], language: str, style: Style = "standard") -> str:
     """Names joined by "and" ("standard") or "or", with the changes before a vowel."""
-    return changed(format_list(names, style, language), "list", language)
+    return corrected(format_list(names, style, language), "list", language)
 
 
 def listed_names(
@@ -176,7 +176,7 @@ def cldr_date(style: str, day: date, language: str) -> str:
         text = dates.format_date(day, style, locale=language)
     else:
         text = dates.format_skeleton(style, day, locale=language)
-    return changed(typable(text), "date", language)
+    return corrected(typable(text), "date", language)
 
 
 def day_in_words(day: date, language: str) -> str:
@@ -184,7 +184,7 @@ def day_in_words(day: date, language: str) -> str:
     ranked = language in ("en", "de")
     count = (ordinal_words if ranked else number_words)(day.day, language)
     month = cldr_name("month", day.month, language)
-    return worded("day in words", language, changed(count, "day", language), month)
+    return worded("day in words", language, corrected(count, "day", language), month)
 
 
 def date_in_words(day: date, language: str) -> str:
