@@ -167,6 +167,8 @@ def test_attend_writes_one_page_with_every_head(run, model, tmp_path):
         weights = torch.tensor(panel["weights"])
         assert weights.shape == (1, 2, len(panel["queries"]), len(panel["keys"]))
         assert torch.allclose(weights.sum(-1), torch.ones(()), atol=0.01)
+    status, _, err = run("attend", "-m", model, "March", "--out", tmp_path / "page.pdf")
+    assert status == 2 and "page.pdf: attend writes a page" in err
 
 
 def test_average_of_one_model_is_that_model(run, model, tmp_path):

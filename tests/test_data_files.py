@@ -137,6 +137,8 @@ def test_images_and_labels_must_fit(tmp_path):
         ("date,a\n1,nan\n2,3\n", "line 2 of a"),
         ("date,a\n1,1e39\n2,3\n", "line 2 of a"),
         ("date,a\n1,2\n", "no two lines"),
+        ("2016-07-01,1\n2016-07-02,2\n2016-07-03,3\n", "line 1: it must name"),
+        ("date,a\n2016-07-02,1\n2016-07-01,2\n", "line 3 is of 2016-07-01.*sort"),
         (f"date,a\n1,2\n2,{'3' * 200_000}\n", "line 3 is no line of a table"),
     ],
 )
@@ -144,6 +146,13 @@ def test_files_that_are_no_series(text, words, tmp_path):
     (tmp_path / "file.csv").write_text(text)
     with pytest.raises(UserError, match=words):
         read_series(tmp_path / "file.csv")
+
+
+def test_the_hour_that_summer_time_gives_back_is_in_order(tmp_path):
+    (tmp_path / "file.csv").write_text(
+        "date,a\n2016-10-30 02:45,1\n2016-10-30 02:00,2\n"
+    )
+    assert read_series(tmp_path / "file.csv").day == 7
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import escaped
+from ..errors import UserError, escaped
 from ..model_names import SHIPPED
 from .loading import import_torch, open_translator
 from .options import Device, ModelName, Page, Strict, app, preset_names
@@ -42,6 +42,8 @@ def attend(
     for side in (text, target):
         validate_text(side, "attend takes one sentence, so write it out")
     validate_outputs(out, reads=files_of(model))
+    if out.suffix not in ("", ".html", ".htm"):
+        raise UserError(f"{out}: attend writes a page, so let the name end in .html")
     translator = open_translator(model, device)
     weights = translator.attention(text, target, strict=strict)
     source, outputs = " ".join(weights.source), " ".join(weights.target)
@@ -112,7 +114,6 @@ def find_config(name: str) -> "tuple[Any, SavedModel | None]":
 
     Raises: UserError for a name of neither, naming the nearest.
     """
-    from ..errors import UserError
     from ..model.config import table_3
     from ..model_names import shipped
     from ..pretrained import find_model

@@ -1,9 +1,10 @@
 """Tables of numbers over time: ETTh1, and CSV files."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,10 @@ class Series:
     @property
     def day(self) -> int:
         """Steps in a day, or 7 if a step is a day or more; 24 if no date says it."""
-        try:
-            first, second = map(datetime.fromisoformat, self.dates[:2])
-            gap = (second - first).total_seconds()
-        except (TypeError, ValueError):
+        times = _times(self.dates[:2])
+        if len(times) < 2:
             return 24
+        gap = (times[1] - times[0]).total_seconds()
         return round(86400 / gap) if 0 < gap < 86400 else 7
 
 
@@ -48,7 +48,7 @@ def read_series(path: str | Path) -> Series:
     """
     head, *lines = _cells(path)
     names, rows = tuple(name.strip() for name in head[1:]), []
-    if not names or len(set(names)) < len(names):
+    if not names or len(set(names)) < len(names) or _times(head[:1]):
         raise UserError(
             f"{path}, line 1: it must name a column of dates and at least one of "
             "numbers, each name once"
@@ -84,8 +84,25 @@ def _number(text: str) -> float:
         return float("nan")
 
 
+def _times(dates: Sequence[str]) -> list[datetime]:
+    """When dates in ISO format are, by the clock there; none if one isn't in it."""
+    try:
+        return [datetime.fromisoformat(date).replace(tzinfo=None) for date in dates]
+    except ValueError:
+        return []
+
+
 def _whole(series: Series, row: str, first: int = 0) -> Series:
-    """A series whose rows count from `first`. Raises: UserError that names a gap."""
+    """A series whose rows count from `first`.
+
+    Raises: UserError that names a gap, or a date that lies before the one above it.
+    """
+    for number, (above, time) in enumerate(pairwise(_times(series.dates)), first + 1):
+        if above - time > timedelta(hours=1):  # which summer time's end takes back
+            raise UserError(
+                f"{row} {number} is of {time}, which lies before the date above it: "
+                "sort the table by time"
+            )
     gaps = (~series.values.isfinite()).nonzero().tolist()
     if gaps:
         number, column = gaps[0]
