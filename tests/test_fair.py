@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import comparisons, record
+from benchmarks import comparisons
 from benchmarks.fair import BOUNDS, Comparison, Side, remarks, score, table, unfair
 from benchmarks.record import RESULTS, ROOT, load, read_runs
 
@@ -236,20 +236,6 @@ def test_a_page_says_that_its_comparison_is_unfair(name):
     page, words = SAID[name].split(": ")
     assert load(comparisons.PLACE)["comparisons"][name]["unfair"]
     assert words in (ROOT / "nbs" / page).read_text("utf-8")
-
-
-def test_a_new_reason_must_be_admitted(tmp_path, monkeypatch):
-    unknown = [Comparison("new", "accuracy", (NET, replace(LINEAR, trials=32)))]
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    monkeypatch.setattr(comparisons, "load", lambda place: {})
-    monkeypatch.setattr(comparisons, "READERS", {"new.json": lambda _: unknown})
-    with pytest.raises(SystemExit, match="new: trials differ"):
-        comparisons.main([])
-    assert not (tmp_path / comparisons.PLACE).exists()
-    comparisons.main(["--admit"])
-    assert (tmp_path / comparisons.PLACE).exists()
-    unknown[:] = [Comparison("new", "accuracy", (NET, LINEAR))]
-    comparisons.main([])  # mended: the list shrinks
 
 
 # -- planted in a record ---------------------------------------------------------------
