@@ -17,7 +17,7 @@ MOVED = {
     "performance/decoding": f"{FAST}#reading-the-weights-sets-a-floor",
     "after/gpt2_bert": "after/other_weights.html",
     "interop/ctranslate2": "interop/serve.html#equal-means-token-by-token",
-    "interop/onnx": "interop/serve.html#which-format-for-which-machine",
+    "interop/onnx": "interop/serve.html#the-loop-stays-outside-the-graph",
 }
 PAGE = """<!DOCTYPE html>
 <html lang="en">
