@@ -9,7 +9,7 @@ MOVED = {
     "data/phrasebook": "data/pairs.html#meanings-cannot-leak",
     "training/averaging": f"training/trainer.html#{MEAN}",
     "translation/translator": "api/translation.html",
-    "after/since_2017": "after/parts.html#the-skeleton-stands",
+    "after/since_2017": "after/parts.html#eleven-changes-each-alone",
     "after/vision": "after/patches.html#anything-cut-up-is-a-sentence",
     "after/series": "after/patches.html#a-line-of-1970-beats-it",
     "performance/update": f"{FAST}#products-set-the-floor",
