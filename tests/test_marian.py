@@ -460,6 +460,11 @@ def test_the_reverse_direction_needs_one_table_of_ids(case, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_lead_is_over_the_best_of_the_other_tokens():
+    scores = torch.tensor([[[3.0, 1.0, 0.5], [0.0, 1.0, 4.0]]])
+    assert broken_imports.leads(scores, torch.tensor([[1, 2]])).tolist() == [-2, 3]
+
+
 def test_recorded_imports_are_broken_by_their_scores_only(tmp_path):
     """An untrained stranger shows the same steps: all but the keys' bias matter."""
     torch.manual_seed(0)

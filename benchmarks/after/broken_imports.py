@@ -4,9 +4,12 @@
 
 A small Marian model, built, trained and saved by Hugging Face's code alone, learns the
 numbers below 1,000 in words but for a hundred. It is imported rightly, and then with
-one step of the import left out or wrong: how far the scores move, and how many of the
-hundred are still translated word for word by greedy search. Half a minute of one core;
-writes results/after/broken-imports.json, for the chapter on other people's weights.
+one step of the import left out or wrong: how far the scores move, by how much the right
+token leads the next at the closest choice (negative where another comes first), and how
+many of the hundred are still translated word for word by greedy search. Of the right
+import also the number of choices, the median lead, and how widely training spread the
+biases of attention, which began at zero. Half a minute of one core; writes
+results/after/broken-imports.json, for the chapter on other people's weights.
 """
 
 import json
@@ -148,8 +151,21 @@ def rows(tokenizer: Any, config: Any, pair: tuple[str, str]) -> tuple[Tensor, Te
     return torch.tensor(src), torch.tensor([[config.bos_id, *tgt[0]]])
 
 
+def leads(scores: Tensor, tokens: Tensor) -> Tensor:
+    """By how much the right token leads the best of the others, at each position."""
+    right = scores.gather(-1, tokens[..., None])
+    others = scores.scatter(-1, tokens[..., None], -torch.inf)
+    return (right[..., 0] - others.amax(-1)).flatten()
+
+
+def spread(weights: Weights, part: str) -> float:
+    """The root mean square of all tensors of this name, rounded."""
+    values = torch.cat([w.flatten() for name, w in weights.items() if part in name])
+    return float(f"{values.square().mean().sqrt().item():.2g}")
+
+
 def broken_imports() -> dict[str, Any]:
-    """The right import and each broken one: difference, exact of a hundred, texts."""
+    """The right import and each broken one: difference, lead, exact of 100, texts."""
     torch.set_num_threads(1)
     train, held_out = numbers()
     sources, targets = map(list, zip(*held_out, strict=True))
@@ -161,7 +177,11 @@ def broken_imports() -> dict[str, Any]:
     asked = [rows(tokenizer, config, pair) for pair in held_out]
     with torch.inference_mode():
         theirs = [stranger(src, decoder_input_ids=tgt).logits for src, tgt in asked]
+    answers = [  # what each position should write: the next token, then the end
+        torch.cat([tgt[:, 1:], torch.tensor([[config.eos_id]])], -1) for _, tgt in asked
+    ]
     found, whole = {}, weights_of(right.model)
+    attention = [f"W_{each}" for each in "QKVO"]
     first = right.translate(sources, beam_size=1)
     for step, weights in ({"none": whole} | broken(whole)).items():
         relu = step == "activation"
@@ -170,18 +190,31 @@ def broken_imports() -> dict[str, Any]:
         )
         copy_weights(model.eval(), weights, Path(step))
         with torch.inference_mode():
-            moved = [
-                (model(*each) - before).abs().max().item()
-                for each, before in zip(asked, theirs, strict=True)
-            ]
+            scores = [model(*each) for each in asked]
+        moved = [
+            (after - before).abs().max().item()
+            for after, before in zip(scores, theirs, strict=True)
+        ]
+        lead = torch.cat([*map(leads, scores, answers)])
+        if step == "none":
+            choices = {
+                "number": len(lead),
+                "median_lead": round(lead.median().item(), 1),
+            }
         texts = MarianTranslator(model, tokenizer).translate(sources, beam_size=1)
         found[step] = {
             "difference": float(f"{max(moved):.2g}"),
+            "lead": float(f"{lead.min().item():.2g}"),
             "as_right": sum(a == b for a, b in zip(texts, first, strict=True)),
             "exact": sum(a == b for a, b in zip(texts, targets, strict=True)),
             "texts": [texts[sources.index(each)] for each in SHOWN],
         }
-    return {"sources": SHOWN, "imports": found}
+    return {
+        "sources": SHOWN,
+        "imports": found,
+        "choices": choices,
+        "biases": {name: spread(whole, f"{name}.bias") for name in attention},
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
