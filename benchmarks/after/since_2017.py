@@ -10,8 +10,10 @@ Studies, each on Multi30k with the base row of Table 3 in small
   translate the test split.
 - `lengths`: 500 updates on pairs of at most 16 tokens, with three ways to tell
   positions; the loss is measured on longer sentences, too.
-- `depth 2`, `depth 12`: 200 updates of deeper stacks without a warm-up, with
-  the norm after the sum and with the norm in the branch.
+- `depth 2`, `depth 12`: 200 updates of deeper stacks at a constant rate, with the norm
+  after the sum and with the norm in the branch.
+- `warm-up 12`: 400 updates of twelve layers, with both norms, at a constant rate and
+  with the paper's schedule, whose rate rises for half of them.
 
 Rates are tuned as benchmarks/after/studies.py says; then each side is measured on the
 test split. Each worker has one thread. Adds a line for each run to
@@ -69,11 +71,10 @@ class PartsStudy(Study):
     """Sides that differ by their parts."""
 
     layers: int | None = None  # on each side; base's number without it
-    warmed_up: bool = True
     longest: int | None = None  # tokens of a sentence that is trained on
 
 
-TRAINING_PARTS = ("weight-decay", "cosine")
+TRAINING_PARTS = ("weight-decay", "cosine", "constant rate")
 RATES, CONSTANT_RATES = (0.002, 0.006, 0.018), (0.0009, 0.0027, 0.0081)
 NAMES = ("pre-norm", "rms-norm", "gelu", "swiglu", "rotary", "alibi")
 NAMES += ("grouped-queries", "qk-norm", "no-biases", "weight-decay", "cosine")
@@ -81,6 +82,8 @@ PARTS = {"base": (), **{name: (name,) for name in NAMES}}
 RECIPES = {"2017": (), "today": ("pre-norm", "swiglu", "rotary", "weight-decay")}
 POSITIONS = {"sinusoidal": (), "rotary": ("rotary",), "alibi": ("alibi",)}
 NORMS = {"post-norm": (), "pre-norm": ("pre-norm",)}
+CONSTANT = {norm: (*parts, "constant rate") for norm, parts in NORMS.items()}
+WARMED_UP = {f"{norm}, warm-up": parts for norm, parts in NORMS.items()}
 SHORT = 16
 BANDS = ((1, SHORT), (17, 20), (21, 24), (25, 28), (29, 99))
 STUDIES = {
@@ -88,9 +91,10 @@ STUDIES = {
     "today": PartsStudy(RECIPES, RATES, 1_000, (1, 2, 3, 4, 5)),
     "lengths": PartsStudy(POSITIONS, RATES, 500, longest=SHORT),
     **{
-        f"depth {N}": PartsStudy(NORMS, CONSTANT_RATES, 200, layers=N, warmed_up=False)
+        f"depth {N}": PartsStudy(CONSTANT, CONSTANT_RATES, 200, layers=N)
         for N in (2, 12)
     },
+    "warm-up 12": PartsStudy(CONSTANT | WARMED_UP, CONSTANT_RATES, 400, layers=12),
 }
 
 
@@ -137,10 +141,10 @@ def schedule_of(
     case: Case, training: TrainingConfig, d_model: int
 ) -> Callable[[int], float]:
     """The rate of each update: constant, the paper's, or one that falls to nothing."""
-    study = STUDIES[case["study"]]
-    if not study.warmed_up:
+    parts = STUDIES[case["study"]].sides[case["side"]]
+    if "constant rate" in parts:
         return lambda step: case["rate"]
-    falling = "cosine" in study.sides[case["side"]]
+    falling = "cosine" in parts
     return (falling_cosine if falling else paper_schedule)(training, d_model)
 
 
@@ -173,7 +177,7 @@ def run(case: Case) -> Case:
             load_corpus("multi30k", TEST, "en", "de"), tokenizer
         )
         found |= {"test": TEST, **tested(objective, test, plan)}
-        if not study.warmed_up:
+        if study.layers:
             found["frequency_loss"] = frequency_loss(train, test)
         if case["study"] == "today":
             found |= {"forward_flops": forward_flops(model)}
