@@ -10,9 +10,9 @@ the model that has seen no caption as well. What is read are held-out captions o
 the test is only scored. Each command is recorded with what it printed and its seconds
 (the processor's; the clock's depend on what else the machine does), and the run with
 its log and its bytes. The split is also made of every eighth pair of Tatoeba. One seed.
-`--words` only counts some words of the training captions. About fifteen minutes of one
-core. The corpora are downloaded unless ANNOTATED_TRANSFORMER_DATA names a folder that
-holds them.
+`--words` only counts some words of the training captions, and their German. About
+fifteen minutes of one core. The corpora are downloaded unless
+ANNOTATED_TRANSFORMER_DATA names a folder that holds them.
 Writes results/training/own-text.json.
 """
 
@@ -39,6 +39,7 @@ from benchmarks import record
 PLACE = "training/own-text.json"
 CAPTIONS, EVERY, READ = 3_000, 8, 20
 WORDS = ("toddler", "stroller", "sweater", "slide", "walkway", "vendor", "bowling")
+GERMAN = {"stroller": "Sportwagen", "sweater": "Pullover", "walkway": "Gehweg"}
 LOST = 1_000, 2_000  # the lines that the two sides of a spoilt copy lack
 
 
@@ -57,15 +58,21 @@ def write_spoilt(folder: Path) -> None:
         (folder / f"spoilt.{lang}").write_text("".join(lines), encoding="utf-8")
 
 
-def counted() -> dict[str, int]:
-    """The captions of own/train.en with each of `WORDS`, or several of them."""
+def counted() -> dict[str, Any]:
+    """The captions of own/train.en with each of `WORDS`, or several of them, and of
+    these the captions whose German has what `GERMAN` says.
+    """
     captions = islice(load_corpus("multi30k", "train", "en", "de"), CAPTIONS)
     train = split_own(captions, ("en", "de"), CAPTIONS // 10).parts["train"]
-    found = {word: re.compile(rf"\b{word}s?\b", re.IGNORECASE) for word in WORDS}
-    return {
-        word: sum(bool(each.search(english)) for english, _ in train)
-        for word, each in found.items()
+    having = {}
+    for word in WORDS:
+        form = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
+        having[word] = [german for english, german in train if form.search(english)]
+    said = {
+        word: {german: sum(german in text for text in having[word])}
+        for word, german in GERMAN.items()
     }
+    return {"words": {word: len(texts) for word, texts in having.items()}, "said": said}
 
 
 def run(folder: Path, line: str, status: int = 0) -> dict[str, Any]:
@@ -155,7 +162,7 @@ def session(folder: Path) -> dict[str, Any]:
         "twenty": list(zip(lines, targets, strict=True)),
         "models": {name: score(folder, name) for name in (SHIPPED, "runs/own")},
         "sure": run(folder, sure),
-        "words": counted(),
+        **counted(),
     }
 
 
@@ -164,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = record.command_line(__doc__)
     parser.add_argument("--words", action="store_true", help="only count the words")
     if parser.parse_args(argv).words:
-        record.save(PLACE, record.load(PLACE) | {"words": counted()})
+        record.save(PLACE, record.load(PLACE) | counted())
         return
     with tempfile.TemporaryDirectory() as name:
         found = session(Path(name))
